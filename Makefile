@@ -1,0 +1,53 @@
+# Everything runs in .venv, made from uv.lock by `make install`; UV_PROJECT_ENVIRONMENT names another folder.
+# Another interpreter: make install PYTHON=/path/to/python3.13
+
+UV := sh scripts/uv.sh
+RUN := $(UV) run --frozen --no-sync
+
+# Arguments for pytest, such as `make test ARGS="-k cursor"`.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint coverage check format bench clean
+
+help: ## Show these targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Bytecode is compiled here because PYTHONDONTWRITEBYTECODE may be set, and a server without it starts seconds later.
+install: ## Make the environment (Python 3.11 or newer; uv is brought along where missing)
+	$(UV) sync --frozen --compile-bytecode
+	@$(RUN) python -m compileall -q src idp/src
+
+demo: install ## Show the product at work
+	$(UV) run --frozen python examples/demo.py
+
+test: install ## Run the tests
+	$(RUN) pytest $(ARGS)
+
+lint: install ## Run every check but the tests
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) basedpyright
+	$(RUN) lint-imports --no-logo
+	$(RUN) codespell
+	$(UV) lock --check
+
+coverage: install ## Run the tests, measured; fails below the floor in pyproject.toml
+	$(RUN) coverage erase
+	$(RUN) coverage run -m pytest $(ARGS)
+	$(RUN) coverage combine --quiet
+	$(RUN) coverage report
+
+check: lint coverage ## Run all that a change must pass
+
+format: install ## Put the source in order
+	$(RUN) ruff check --fix
+	$(RUN) ruff format
+
+bench: install ## Measure against what a person would use instead
+	$(RUN) python benchmarks/run.py $(ARGS)
+
+clean: ## Remove what these targets made
+	rm -rf .venv .venv-* .uv-bootstrap dist build htmlcov .coverage .coverage.* \
+		.pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
+	find src idp tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,40 @@
+"""The local MCP server: stdio, one user, no wall."""
+
+import logging
+
+import anyio
+
+from pyexec.app.lazy import LazyServices
+from pyexec.app.principal import local_principal
+from pyexec.domain.errors import PyexecError
+from pyexec.mcp.server import build_server
+from pyexec.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+WARM_UP_AFTER_SECONDS = 0.5
+
+
+async def serve_stdio(settings: Settings) -> None:
+    """Serve one client over stdin and stdout until it hangs up. What it started goes on."""
+    services = LazyServices(settings)
+    server = build_server(services, local_principal, settings.wait_seconds)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_look_after, services)
+            await server.run_stdio_async(show_banner=False)
+            tasks.cancel_scope.cancel()
+    finally:
+        services.close()
+
+
+async def _look_after(services: LazyServices) -> None:
+    """Open the services once the client has had its first answer, then sweep now and then."""
+    await anyio.sleep(WARM_UP_AFTER_SECONDS)
+    try:
+        opened = await services.get()
+    except PyexecError as error:
+        _log.warning("not ready yet: %s", error.sentence())  # Whoever calls a tool is told, and tries again.
+        return
+    await opened.retention.sweep_forever()
+

@@ -1,0 +1,52 @@
+"""Puts the services together: the only place that names walls and stores."""
+
+import os
+from dataclasses import dataclass
+
+from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.plan import Planner
+from pyexec.executions.retention import Retention
+from pyexec.executions.service import ExecutionService
+from pyexec.processes.launcher import Launcher
+from pyexec.processes.probe import python_version
+from pyexec.settings import Settings
+from pyexec.storage.database import Database
+from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.state_folder import StateFolder
+from pyexec.walls.host.wall import HostWall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What the edges (MCP, command line) work with."""
+
+    executions: ExecutionService
+    retention: Retention
+    launcher: Launcher
+
+
+def open_services(settings: Settings) -> Services:
+    """Open the state folder and put the services together. Blocks on the disk, for some 100 ms on the first use.
+
+    Raises:
+        StateUnusableError: The state folder cannot be used.
+        StateVersionError: A newer pyexec has migrated it.
+    """
+    folder = StateFolder(settings.home)
+    folder.create()
+    store = ExecutionStore(Database(folder.database))
+    launcher = Launcher({"PATH": settings.environ.get("PATH", os.defpath)})
+    finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
+    retention = Retention(folder, store, settings.limits)
+    if not folder.database.exists():
+        retention.recover()
+    executions = ExecutionService(
+        folder=folder,
+        store=store,
+        wall=HostWall(launcher),
+        planner=Planner(finder, settings.environ, settings.prefix),
+        limits=settings.limits,
+        environ=settings.environ,
+        directory=settings.directory,
+    )
+    return Services(executions=executions, retention=retention, launcher=launcher)

@@ -1,0 +1,63 @@
+"""The command line. Commands are loaded when they are called: `--help` and the start of a server must be quick."""
+
+import importlib
+import sys
+from typing import NoReturn
+
+import click
+
+from pyexec.domain.errors import PyexecError
+
+FAILURE = 1
+
+COMMANDS = {
+    "serve": "Serve an MCP client over stdin and stdout.",
+    "run": "Run a script or inline code: live output, its exit status.",
+    "jobs": "List, show, follow, cancel and remove jobs.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and help; loads one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"pyexec.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="mcp-pyexec", prog_name="pyexec")
+def root() -> None:
+    """Run Python so that nothing is lost: over MCP for agents, from here for people.
+
+    Local mode is no sandbox: code runs with your files, your network and your rights.
+    """
+
+
+def main() -> NoReturn:
+    """Run `pyexec`."""
+    _run(root)
+
+
+def serve_main() -> NoReturn:
+    """Run `pyexec serve` under one of the names that people have in their client configuration."""
+    _run(importlib.import_module("pyexec.cli.serve").command)
+
+
+def _run(command: click.Command) -> NoReturn:
+    try:
+        command.main(standalone_mode=True)
+    except PyexecError as error:
+        click.echo(f"error: {error.message}", err=True)
+        if error.hint:
+            click.echo(f"\nhint: {error.hint}", err=True)
+    sys.exit(FAILURE)

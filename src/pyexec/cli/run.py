@@ -1,0 +1,138 @@
+"""`pyexec run`."""
+
+import json
+import signal
+import sys
+from pathlib import Path
+
+import anyio
+import click
+
+from pyexec.app.services import Services
+from pyexec.cli import session
+from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.executions import Execution, ExecutionRequest
+from pyexec.domain.principals import Principal
+from pyexec.executions.advice import advice_for, error_of
+
+NO_EXIT_CODE = 1
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def _variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    for value in values:
+        if "=" not in value:
+            raise click.BadParameter(f"{value.partition('=')[0]!r} is not NAME=VALUE")
+    return dict(value.split("=", 1) for value in values)
+
+
+@click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("-c", "code", help="Run this code instead of a file.")
+@click.option("--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable.")
+@click.option("-p", "--python", "python_version", metavar="VERSION", help="3.13, 3.13.2 or >=3.11; needs uv.")
+@click.option("--uv/--no-uv", default=True, help="Run with uv (default), or with the python on PATH.")
+@click.option("--timeout", type=float, default=0, metavar="SECONDS", help="End it after this long; 0: never.")
+@click.option("--env", multiple=True, callback=_variables, metavar="NAME=VALUE", help="An environment variable; repeatable.")
+@click.option("--env-file", metavar="FILE", help="A .env file.")
+@click.option("--directory", type=click.Path(path_type=Path), help="Where to run; default: the current directory.")
+@click.option("-i", "--stdin", "pass_stdin", is_flag=True, help="Pass standard input on, read to its end first.")
+@click.option("--label", metavar="TEXT", help="A name for the job lists.")
+@click.option("-d", "--detach", is_flag=True, help="Do not wait: print the job's id.")
+@click.option("--json", "as_json", is_flag=True, help="With --detach: print the job's record as JSON.")
+@click.argument("words", nargs=-1, metavar="[FILE] [ARGS]...")
+def command(
+    *,
+    code: str | None,
+    dependencies: tuple[str, ...],
+    python_version: str | None,
+    uv: bool,
+    timeout: float,
+    env: dict[str, str],
+    env_file: str | None,
+    directory: Path | None,
+    pass_stdin: bool,
+    label: str | None,
+    detach: bool,
+    as_json: bool,
+    words: tuple[str, ...],
+) -> None:
+    """Run FILE, or CODE given with -c, and exit with its exit status.
+
+    Output appears as it is printed. Ctrl-C interrupts the program; the job and its output are kept in any case.
+    """
+    if code is None and not words:
+        raise click.UsageError("Give a FILE to run, or -c CODE.")
+    request = ExecutionRequest(
+        script_path=None if code is not None else words[0],
+        script_content=code,
+        args=words if code is not None else words[1:],
+        use_uv=uv,
+        python_version=python_version,
+        dependencies=dependencies or None,
+        timeout_seconds=timeout,
+        env_vars=env,
+        env_file=env_file,
+        stdin=_read_stdin() if pass_stdin else None,
+        label=label,
+    )
+    if detach:
+        _print_detached(session.run(lambda services, who: services.executions.submit(who, request), directory), as_json=as_json)
+        return
+    try:
+        execution, stderr_end = session.run(lambda services, who: _attend(services, who, request), directory)
+    except BrokenPipeError:
+        session.leave_broken_pipe()
+    else:
+        sys.exit(_report(execution, stderr_end))
+
+
+async def _attend(services: Services, principal: Principal, request: ExecutionRequest) -> tuple[Execution, str]:
+    """Run it in the foreground: pass its output on, and interrupts to it."""
+    service = services.executions
+    execution = await service.submit(principal, request)
+    unread = False
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_pass_interrupts, services, principal, execution.id)
+        try:
+            async for piece in service.follow(principal, execution.id):
+                session.write_piece(piece)
+        except BrokenPipeError:
+            unread = True
+            await service.stop(principal, execution.id, "cancel", "Nobody reads its output any more.")
+        tasks.cancel_scope.cancel()
+    if unread:
+        raise BrokenPipeError
+    reading = await service.read(principal, execution.id)
+    return reading.execution, reading.output.stderr.text
+
+
+async def _pass_interrupts(services: Services, principal: Principal, execution_id: str) -> None:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _number in signals:
+            await services.executions.stop(principal, execution_id, "cancel", "It was interrupted from the terminal.")
+
+
+def _report(execution: Execution, stderr: str) -> int:
+    outcome = execution.outcome
+    if outcome is None:
+        return NO_EXIT_CODE
+    if outcome.kind != "exited":
+        click.echo(f"pyexec: {error_of(execution, stderr)}", err=True)
+    advice = advice_for(execution, stderr)
+    if advice:
+        click.echo(f"\nhint: {advice}", err=True)
+    return NO_EXIT_CODE if outcome.exit_code is None else outcome.exit_code
+
+
+def _print_detached(execution: Execution, *, as_json: bool) -> None:
+    click.echo(json.dumps(session.as_json(execution)) if as_json else execution.id)
+
+
+def _read_stdin() -> str:
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidArgumentError(
+            f"Standard input is not UTF-8 text (byte {error.start}).", hint="Write it to a file and give its path."
+        ) from error

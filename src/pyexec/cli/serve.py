@@ -1,0 +1,35 @@
+"""`pyexec serve`."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import anyio
+import click
+
+from pyexec.observability.logs import configure_logging, take_over
+from pyexec.settings import load_settings
+
+
+@click.command("serve")
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path),
+    help="Where relative paths begin; default: the current directory.",
+)
+@click.version_option(package_name="mcp-pyexec", prog_name="pyexec")
+def command(directory: Path | None) -> None:
+    """Serve one MCP client over stdin and stdout, until it hangs up.
+
+    What the client started goes on afterwards; the next server finds it again.
+    """
+    settings = load_settings(directory=directory)
+    configure_logging(settings.log_level, settings.home / "logs", settings.environ)
+    if sys.stdin.isatty():
+        click.echo("pyexec speaks MCP on stdin and stdout; an MCP client starts it. Ctrl-C ends it.", err=True)
+    server = importlib.import_module("pyexec.app.server")
+    take_over("fastmcp")
+    try:
+        anyio.run(server.serve_stdio, settings)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,110 @@
+"""Everything pyexec itself can refuse or fail at.
+
+User code that fails is data in an `Outcome`, never one of these. Each class has a stable `code` that clients may
+branch on; the message says what was wrong, which value, and what is allowed; the hint says what to do next.
+
+    PyexecError
+    ├── InvalidArgumentError        invalid_argument
+    │   └── EnvFileError            env_file_invalid
+    ├── NotFoundError               not_found
+    ├── UvNotFoundError             uv_not_found
+    ├── InterpreterNotFoundError    interpreter_not_found
+    ├── QueueFullError              queue_full
+    ├── DiskFullError               disk_full
+    ├── StateVersionError           state_version
+    ├── StateUnusableError          state_unusable
+    ├── KeeperUnavailableError      keeper_unavailable
+    └── UnsupportedPlatformError    unsupported_platform
+"""
+
+from typing import ClassVar
+
+Detail = str | int | float | list[str]
+
+
+class PyexecError(Exception):
+    """Base of all our errors; catch this for anything pyexec refuses or fails at.
+
+    Attributes:
+        message: One or two sentences for the caller; never holds a secret value.
+        hint: What to do next, or None.
+        details: Values a program may want, by name.
+    """
+
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: Detail) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+    def sentence(self) -> str:
+        """Return the message and, when there is one, the hint, as one text."""
+        return f"{self.message} {self.hint}" if self.hint else self.message
+
+
+class InvalidArgumentError(PyexecError):
+    """An argument has a value that is not allowed."""
+
+    code = "invalid_argument"
+
+
+class EnvFileError(InvalidArgumentError):
+    """A line of an env file cannot be read."""
+
+    code = "env_file_invalid"
+
+
+class NotFoundError(PyexecError):
+    """A file, directory or id does not exist, or belongs to somebody else."""
+
+    code = "not_found"
+
+
+class UvNotFoundError(PyexecError):
+    """The uv program is needed and is not installed."""
+
+    code = "uv_not_found"
+
+
+class InterpreterNotFoundError(PyexecError):
+    """No Python on this machine fits the request."""
+
+    code = "interpreter_not_found"
+
+
+class QueueFullError(PyexecError):
+    """Too many executions are waiting already."""
+
+    code = "queue_full"
+
+
+class DiskFullError(PyexecError):
+    """The disk of the state folder is too full to take new work; what is there stays readable."""
+
+    code = "disk_full"
+
+
+class StateVersionError(PyexecError):
+    """The state folder was written by a newer pyexec than this one."""
+
+    code = "state_version"
+
+
+class StateUnusableError(PyexecError):
+    """The state folder cannot be created, read or written."""
+
+    code = "state_unusable"
+
+
+class KeeperUnavailableError(PyexecError):
+    """The process that guards executions could not be started or does not answer."""
+
+    code = "keeper_unavailable"
+
+
+class UnsupportedPlatformError(PyexecError):
+    """This operating system lacks what the operation needs."""
+
+    code = "unsupported_platform"

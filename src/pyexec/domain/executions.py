@@ -1,0 +1,139 @@
+"""An execution: one run of code, its states and its outcome."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+State = Literal["pending", "running", "completed", "failed", "cancelled", "timed_out", "lost"]
+OutcomeKind = Literal[
+    "exited", "signalled", "out_of_memory", "start_failed", "environment_failed", "cancelled", "timed_out", "lost"
+]
+Strategy = Literal["uv-run", "system-python"]
+StreamName = Literal["stdout", "stderr"]
+
+STATES: tuple[State, ...] = get_args(State)
+OUTCOME_KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
+STREAMS: tuple[StreamName, ...] = get_args(StreamName)
+
+TRANSITIONS: Mapping[State, frozenset[State]] = {
+    "pending": frozenset({"running", "failed", "cancelled", "lost"}),
+    "running": frozenset({"completed", "failed", "cancelled", "timed_out", "lost"}),
+    "completed": frozenset(),
+    "failed": frozenset(),
+    "cancelled": frozenset(),
+    "timed_out": frozenset(),
+    "lost": frozenset(),
+}
+"""Which state may follow which. A keeper may pass through `running` unseen, so an observer may also step from
+`pending` to whatever `running` leads to; see `may_follow`."""
+
+TERMINAL: frozenset[State] = frozenset(state for state, following in TRANSITIONS.items() if not following)
+ACTIVE: frozenset[State] = frozenset(STATES) - TERMINAL
+
+
+def may_follow(old: State, new: State) -> bool:
+    """Tell whether an observer that last saw `old` may record `new`."""
+    seen: set[State] = set()
+    frontier: set[State] = {old}
+    while frontier:
+        frontier = {step for state in frontier for step in TRANSITIONS[state]} - seen
+        seen |= frontier
+    return new in seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process that outlived the program that started it."""
+
+    pid: int
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What happened to the user's code. Times are seconds since the epoch (UTC), durations seconds, sizes bytes.
+
+    `exit_code` follows the shell: the program's own code, or 128 + n when signal n ended it (`signal` names it).
+    `stopped_by` is the last signal that was sent to end the program, whoever asked.
+    """
+
+    kind: OutcomeKind
+    exit_code: int | None = None
+    signal: str | None = None
+    stopped_by: str | None = None
+    reason: str | None = None
+    started_at: float | None = None
+    ended_at: float
+    user_cpu_seconds: float = 0.0
+    system_cpu_seconds: float = 0.0
+    peak_rss_bytes: int = 0
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    leftover_processes: tuple[Process, ...] = ()
+
+    @property
+    def state(self) -> State:
+        """The state an execution with this outcome is in."""
+        match self.kind:
+            case "exited":
+                return "completed" if self.exit_code == 0 else "failed"
+            case "signalled" | "out_of_memory" | "start_failed" | "environment_failed":
+                return "failed"
+            case "cancelled" | "timed_out" | "lost":
+                return self.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionRequest:
+    """What a caller asks for. Values of `env_vars` and `stdin` are secret: they are never stored or shown."""
+
+    directory: str | None = None
+    script_path: str | None = None
+    script_content: str | None = None
+    args: tuple[str, ...] = ()
+    use_uv: bool = True
+    python_version: str | None = None
+    dependencies: tuple[str, ...] | None = None
+    timeout_seconds: float = 0.0
+    env_vars: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    env_file: str | None = None
+    stdin: str | None = field(default=None, repr=False)
+    label: str | None = None
+    request_id: str | None = None
+    kind: str = "script"
+    stream: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """The record of one execution, as last observed. Times are seconds since the epoch (UTC)."""
+
+    id: str
+    owner: str
+    state: State
+    kind: str
+    label: str | None
+    request_id: str | None
+    directory: str
+    source: str
+    strategy: Strategy
+    python: str
+    dependencies: tuple[str, ...] | None
+    timeout_seconds: float
+    stream: bool
+    created_at: float
+    started_at: float | None = None
+    pid: int | None = None
+    outcome: Outcome | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the state is final."""
+        return self.state in TERMINAL
+
+    def elapsed(self, now: float) -> float:
+        """Seconds the program has run, or ran; 0 before it started."""
+        if self.started_at is None:
+            return 0.0
+        end = self.outcome.ended_at if self.outcome else now
+        return max(0.0, end - self.started_at)

@@ -1,0 +1,42 @@
+"""What an operator may set about executions. Sizes are bytes, durations seconds."""
+
+from dataclasses import dataclass
+
+MEGABYTE = 1024 * 1024
+DAY = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionLimits:
+    """Limits of one owner's executions, with their defaults.
+
+    Attributes:
+        concurrent: How many run at once; the rest wait in order.
+        queued: How many may wait or run altogether.
+        kept_output: How much of each stream is kept on disk, half from its beginning, half from its end.
+        answer_output: How much output an answer carries when the caller does not say: 20,000 tokens' worth at three
+            bytes a token, which holds for prose, code, digits and Chinese alike.
+        answer_output_ceiling: The most that a caller may ask for in one answer.
+        timeout_ceiling: The longest time-out a caller may ask for; 0 (none) is always allowed.
+        prepare_timeout: How long making the environment of one execution may take.
+        source: The longest inline script, and the longest stdin text.
+        arguments: The most bytes that a script's arguments may have together.
+        free_disk: Below this much free disk no new work is taken.
+        retention_age: How long ended executions are kept.
+        retention_size: How much disk ended executions may take together.
+        sweep_interval: How often what is too old or too much is removed.
+    """
+
+    concurrent: int = 8
+    queued: int = 1000
+    kept_output: int = 50 * MEGABYTE
+    answer_output: int = 60_000
+    answer_output_ceiling: int = 4 * MEGABYTE
+    timeout_ceiling: float = 30 * DAY
+    prepare_timeout: float = 900.0
+    source: int = 16 * MEGABYTE
+    arguments: int = 128 * 1024
+    free_disk: int = 64 * MEGABYTE
+    retention_age: float = 14 * DAY
+    retention_size: int = 2048 * MEGABYTE
+    sweep_interval: float = 3600.0

@@ -1,0 +1,85 @@
+"""The project a script lies in: what its `pyproject.toml` says it needs. Only read, never built or synced."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+from pyexec.environments.search import home
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project's needs.
+
+    Attributes:
+        file: Its `pyproject.toml`.
+        dependencies: Its requirements, as written.
+        requires_python: The versions of Python it runs on, or None.
+        uv_settings: Its `[tool.uv]` table.
+        notes: What could not be read, a sentence each, for the reader of the result.
+    """
+
+    file: Path
+    dependencies: tuple[str, ...] = ()
+    requires_python: str | None = None
+    uv_settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    notes: tuple[str, ...] = ()
+
+
+def read_project(directory: Path, environ: Mapping[str, str]) -> Project | None:
+    """Read the nearest `pyproject.toml` with a `[project]` table; None when there is none.
+
+    The search starts at the folder, goes up, and ends at a folder with `.git` or at the home folder, both
+    included. Where neither is above, only the folder itself counts: a file that somebody left in `/tmp` or
+    `/` is nobody's project. A damaged file is never an error, since the script may well not need it; the
+    notes tell.
+    """
+    for folder in _folders(directory.resolve(), home(environ)):
+        file = folder / "pyproject.toml"
+        try:
+            table: dict[str, object] = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except (OSError, ValueError) as error:  # A fault in TOML or UTF-8 is a ValueError.
+            note = f"{file} cannot be read ({error}), so the project's dependencies were not installed."
+            return Project(file=file, notes=(note,))
+        project = table.get("project")
+        if isinstance(project, dict):
+            return _project(file, cast("dict[str, object]", project), table)
+    return None
+
+
+def _folders(directory: Path, user: Path | None) -> Iterator[Path]:
+    above: list[Path] = []
+    for folder in (directory, *directory.parents):
+        above.append(folder)
+        if (folder / ".git").exists() or folder == user:
+            return iter(above)
+    return iter([directory])
+
+
+def _project(file: Path, project: Mapping[str, object], table: Mapping[str, object]) -> Project:
+    notes: list[str] = []
+    dynamic = project.get("dynamic", [])
+    if isinstance(dynamic, list) and "dependencies" in dynamic:
+        # Only its build backend knows them, and asking that would write into the user's folder.
+        notes.append(f"The dependencies of {file} are dynamic and were not installed.")
+    requires_python = project.get("requires-python")
+    return Project(
+        file=file,
+        dependencies=_strings(project.get("dependencies")),
+        requires_python=requires_python if isinstance(requires_python, str) else None,
+        uv_settings=_table(_table(table.get("tool")).get("uv")),
+        notes=tuple(notes),
+    )
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return tuple(item for item in items if isinstance(item, str))
+
+
+def _table(value: object) -> dict[str, object]:
+    return cast("dict[str, object]", value) if isinstance(value, dict) else {}

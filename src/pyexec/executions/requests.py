@@ -1,0 +1,103 @@
+"""Checking what a caller asks for, before anything is made."""
+
+import math
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyexec.domain.errors import InvalidArgumentError, NotFoundError
+from pyexec.domain.executions import ExecutionRequest
+from pyexec.domain.limits import ExecutionLimits
+
+_TEXT_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedRequest:
+    """A request whose paths exist and whose values are allowed. `script` is None for inline code."""
+
+    request: ExecutionRequest
+    directory: Path
+    script: Path | None
+    env_file: Path | None
+
+
+def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path) -> CheckedRequest:
+    """Check a request; relative paths count from its directory, and a missing or relative directory from `base`.
+
+    Raises:
+        InvalidArgumentError: A value is not allowed.
+        NotFoundError: A directory or file does not exist.
+    """
+    _check_source(request, limits)
+    _check_values(request, limits)
+    directory = _existing_directory(request.directory, base)
+    script = _existing_file("script_path", request.script_path, directory)
+    env_file = _existing_file("env_file", request.env_file, directory)
+    if request.request_id is not None and not request.request_id:
+        request = replace(request, request_id=None)
+    return CheckedRequest(request=request, directory=directory, script=script, env_file=env_file)
+
+
+def _check_source(request: ExecutionRequest, limits: ExecutionLimits) -> None:
+    if (request.script_path is None) == (request.script_content is None):
+        both = request.script_path is not None
+        raise InvalidArgumentError(
+            f"{'Both' if both else 'Neither'} script_path {'and' if both else 'nor'} script_content "
+            f"{'were' if both else 'was'} given.",
+            hint="Give exactly one of the two.",
+        )
+    for name, text in (("script_content", request.script_content), ("stdin", request.stdin)):
+        if text is not None and len(text.encode("utf-8", "surrogatepass")) > limits.source:
+            raise InvalidArgumentError(
+                f"{name} has {len(text)} characters; at most {limits.source} bytes are allowed.",
+                hint="Put it into a file and give its path instead.",
+            )
+    if request.script_content is not None and "\0" in request.script_content:
+        raise InvalidArgumentError("script_content holds a NUL character, which Python source cannot have.")
+
+
+def _check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
+    timeout = request.timeout_seconds
+    if not math.isfinite(timeout) or not 0 <= timeout <= limits.timeout_ceiling:
+        raise InvalidArgumentError(
+            f"timeout_seconds is {timeout:g}; it must be between 0 (none) and {limits.timeout_ceiling:g}."
+        )
+    for argument in request.args:
+        if "\0" in argument:
+            raise InvalidArgumentError("An item of args holds a NUL character, which no program can be given.")
+    size = sum(len(os.fsencode(argument)) + 1 for argument in request.args)
+    if size > limits.arguments:
+        raise InvalidArgumentError(
+            f"args are {size} bytes long; at most {limits.arguments} are allowed.",
+            hint="Pass long data through stdin or a file.",
+        )
+    for name, value in (("job_label", request.label), ("request_id", request.request_id)):
+        if value is not None and len(value) > _TEXT_LENGTH:
+            raise InvalidArgumentError(f"{name} has {len(value)} characters; at most {_TEXT_LENGTH} are allowed.")
+
+
+def _existing_directory(name: str | None, base: Path) -> Path:
+    path = base if name is None else base / Path(_clean("directory", name)).expanduser()
+    if not path.exists():
+        raise NotFoundError(f"The directory {path} does not exist.", hint="Give the absolute path of one that does.")
+    if not path.is_dir():
+        raise InvalidArgumentError(f"directory {path} is not a directory.")
+    return path.absolute()
+
+
+def _existing_file(argument: str, name: str | None, directory: Path) -> Path | None:
+    if name is None:
+        return None
+    path = directory / Path(_clean(argument, name)).expanduser()
+    if not path.exists():
+        raise NotFoundError(f"{argument} {path} does not exist.", hint=f"Relative paths count from {directory}.")
+    if not path.is_file():
+        raise InvalidArgumentError(f"{argument} {path} is not a file.")
+    return path
+
+
+def _clean(argument: str, name: str) -> str:
+    if not name or "\0" in name:
+        raise InvalidArgumentError(f"{argument} is {'empty' if not name else 'not a path: it holds a NUL character'}.")
+    return name

@@ -1,0 +1,152 @@
+"""Removing what has ended and is no longer wanted; what waits or runs is never touched."""
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Iterable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.to_thread import run_sync
+
+from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.executions import Execution
+from pyexec.domain.limits import ExecutionLimits
+from pyexec.domain.principals import Principal
+from pyexec.storage.descriptors import read_descriptor
+from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.output import log_bytes
+from pyexec.storage.state_folder import StateFolder
+
+HOUR_SECONDS = 3600.0
+FIRST_SWEEP_SECONDS = 30.0
+ORPHAN_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PruneResult:
+    """How many executions were removed, and how many are left, running ones included."""
+
+    removed: int
+    remaining: int
+
+
+class Retention:
+    """Prunes on request and sweeps by age and size."""
+
+    def __init__(self, folder: StateFolder, store: ExecutionStore, limits: ExecutionLimits) -> None:
+        self._folder = folder
+        self._store = store
+        self._limits = limits
+
+    async def prune(
+        self, principal: Principal, *, keep_completed: bool, keep_failed: bool, max_age_hours: float | None
+    ) -> PruneResult:
+        """Remove ended executions that are older than so many hours (None: of any age).
+
+        `keep_completed` spares those that succeeded, `keep_failed` all others.
+        """
+        if max_age_hours is not None and not 0 <= max_age_hours <= 10**6:
+            raise InvalidArgumentError(f"max_age_hours is {max_age_hours:g}; it must be between 0 and 1000000.")
+        before = time.time() - (max_age_hours or 0) * HOUR_SECONDS
+
+        def wanted(execution: Execution) -> bool:
+            keep = keep_completed if execution.state == "completed" else keep_failed
+            return not keep and _ended_at(execution) <= before
+
+        return await run_sync(self._prune, principal, wanted)
+
+    async def sweep_forever(self) -> None:
+        """Sweep again and again; whoever starts this owns the task."""
+        await anyio.sleep(FIRST_SWEEP_SECONDS)
+        while True:
+            await run_sync(self.sweep)
+            await anyio.sleep(self._limits.sweep_interval)
+
+    def sweep(self) -> int:
+        """Remove what is too old or too much, and folders nobody knows; return how many. One server at a time does."""
+        removed = 0
+        with self._alone() as alone:
+            if alone:
+                for owner in self._store.owners():
+                    removed += self._sweep_owner(owner)
+                removed += self._sweep_orphans()
+        return removed
+
+    def recover(self) -> int:
+        """Make records anew for executions that the database does not know; return how many."""
+        folders = {folder.name: folder for folder in self._folder.executions.iterdir()}
+        unknown = folders.keys() - self._store.known(list(folders))
+        found = [execution for name in unknown if (execution := read_descriptor(folders[name])) is not None]
+        for execution in sorted(found, key=lambda execution: execution.created_at):
+            self._store.add(execution)
+        return len(found)
+
+    def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
+        ended = self._store.ended(principal.key)
+        removed = self._remove(principal.key, filter(wanted, ended))
+        return PruneResult(removed=removed, remaining=self._store.count(principal.key))
+
+    def _sweep_owner(self, owner: str) -> int:
+        oldest = time.time() - self._limits.retention_age
+        kept: list[tuple[Execution, int]] = []
+        doomed: list[Execution] = []
+        for execution in self._store.ended(owner):
+            if _ended_at(execution) < oldest:
+                doomed.append(execution)
+            else:
+                kept.append((execution, log_bytes(self._folder.execution(execution.id))))
+        excess = sum(size for _execution, size in kept) - self._limits.retention_size
+        for execution, size in kept:
+            if excess <= 0:
+                break
+            doomed.append(execution)
+            excess -= size
+        return self._remove(owner, doomed)
+
+    def _sweep_orphans(self) -> int:
+        """Remove folders that a server killed in the middle of something left behind."""
+        before = time.time() - ORPHAN_SECONDS
+        old = [folder for folder in self._folder.executions.iterdir() if _modified(folder) < before]
+        known = self._store.known([folder.name for folder in old])
+        orphans = [folder for folder in old if folder.name not in known]
+        for folder in orphans:
+            shutil.rmtree(folder, ignore_errors=True)
+        return len(orphans)
+
+    def _remove(self, owner: str, executions: Iterable[Execution]) -> int:
+        ids = [execution.id for execution in executions]
+        removed = self._store.remove(owner, ids)
+        for execution_id in ids:
+            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
+        return removed
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        fd = os.open(self._folder.root / "sweep.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            yield _try_lock(fd)
+        finally:
+            os.close(fd)
+
+
+def _try_lock(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _ended_at(execution: Execution) -> float:
+    return execution.outcome.ended_at if execution.outcome else execution.created_at
+
+
+def _modified(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return time.time()

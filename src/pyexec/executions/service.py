@@ -1,0 +1,400 @@
+"""Submit, wait, read, stop: everything that can be done with an execution."""
+
+import secrets
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import anyio
+from anyio.to_thread import run_sync
+
+from pyexec.domain.cursors import Cursor
+from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError, QueueFullError
+from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, Outcome, State
+from pyexec.domain.limits import ExecutionLimits
+from pyexec.domain.principals import Principal
+from pyexec.environments.plan import Planner, RunPlan
+from pyexec.environments.variables import child_environment
+from pyexec.executions.requests import CheckedRequest, check_request
+from pyexec.sandbox.claims import claim
+from pyexec.sandbox.keepers import StopMode, connect
+from pyexec.sandbox.losses import settle_loss
+from pyexec.sandbox.observations import Observation, observe
+from pyexec.sandbox.ports import Launch, Wall
+from pyexec.storage.descriptors import write_descriptor
+from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
+from pyexec.storage.follow import LogFollower, Piece
+from pyexec.storage.output import Output, count_events, read_output
+from pyexec.storage.state_folder import StateFolder
+
+ID_BYTES = 16
+SHORTEST_ID = 4
+PAUSE_SECONDS = 0.02
+STOP_SECONDS = 15.0
+INLINE_NAME = "script.py"
+RESOLVED_NAME = "resolved.txt"
+FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
+
+Watcher = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """An execution and what it printed, as asked for."""
+
+    execution: Execution
+    output: Output
+
+
+class ExecutionService:
+    """The one way to run something and to look after it. Every call is made for a principal and sees only theirs."""
+
+    def __init__(
+        self,
+        *,
+        folder: StateFolder,
+        store: ExecutionStore,
+        wall: Wall,
+        planner: Planner,
+        limits: ExecutionLimits,
+        environ: Mapping[str, str],
+        directory: Path,
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._wall = wall
+        self._planner = planner
+        self._limits = limits
+        self._environ = environ
+        self._directory = directory
+
+    async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
+        """Start an execution, or put it in line; it is guarded, and survives this process, when this returns.
+
+        A repeated `request_id` starts nothing and returns the execution of the first call.
+
+        Raises:
+            InvalidArgumentError: A value is not allowed.
+            NotFoundError: A directory or file does not exist.
+            UvNotFoundError: uv is needed and not there.
+            InterpreterNotFoundError: No Python fits.
+            QueueFullError: Too many are waiting.
+            DiskFullError: The disk is nearly full.
+            KeeperUnavailableError: No keeper could be started.
+        """
+        checked = await run_sync(check_request, request, self._limits, self._directory)
+        if checked.request.request_id is not None:
+            known = await run_sync(self._store.by_request, principal.key, checked.request.request_id)
+            if known is not None:
+                return await self._observed(known)
+        await run_sync(self._require_capacity, principal)
+        execution_id = secrets.token_hex(ID_BYTES)
+        folder = self._folder.execution(execution_id)
+        try:
+            env = await run_sync(self._environment, checked)
+            script, source = await run_sync(_place_source, folder, checked)
+            plan = await self._plan(checked, folder, script, source)
+            execution = _new_record(execution_id, principal, checked, plan)
+            await run_sync(self._start, execution, checked, plan, env)
+        except DuplicateRequestError:
+            await run_sync(_discard, folder)
+            return await self.submit(principal, request)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await run_sync(_discard, folder)
+            raise
+        return execution
+
+    async def get(self, principal: Principal, execution_id: str) -> Execution:
+        """Return an execution as it stands now.
+
+        Raises:
+            NotFoundError: This principal has no such execution.
+        """
+        return await self._observed(await self._require(principal, execution_id))
+
+    async def wait(
+        self, principal: Principal, execution_id: str, seconds: float | None, watcher: Watcher | None = None
+    ) -> Execution:
+        """Wait until an execution has ended, at most so long (None: for ever); return it as it stands then.
+
+        `watcher` hears `output` when there is more to read, and the name of each step.
+        """
+        execution = await self.get(principal, execution_id)
+        folder = self._folder.execution(execution_id)
+        with anyio.move_on_after(seconds):
+            while not execution.ended:
+                async with connect(folder) as keeper:
+                    while keeper is not None and (message := await keeper.next()) is not None:
+                        if watcher is not None:
+                            watcher(str(message.get("phase") or message.get("t")))
+                execution = await self._observed(execution)
+                if not execution.ended:  # The keeper is coming or going: its traces settle in a moment.
+                    await anyio.sleep(PAUSE_SECONDS)
+        return execution if execution.ended else await self.get(principal, execution_id)
+
+    async def follow(
+        self, principal: Principal, execution_id: str, *, to_end: bool = True
+    ) -> AsyncIterator[Piece]:
+        """Yield what an execution has printed so far, as raw bytes; and `to_end` what it prints until it has ended.
+
+        Raises:
+            NotFoundError: This principal has no such execution.
+        """
+        execution = await self.get(principal, execution_id)
+        folder = self._folder.execution(execution_id)
+        follower = LogFollower(folder)
+        while True:
+            ended = execution.ended  # Asked before reading: what is written up to an end is read after it.
+            for piece in follower.new():
+                yield piece
+            if ended or not to_end:
+                return
+            async with connect(folder) as keeper:
+                while keeper is not None and await keeper.next() is not None:
+                    for piece in follower.new():
+                        yield piece
+            execution = await self._observed(execution)
+            if not execution.ended:
+                await anyio.sleep(PAUSE_SECONDS)
+
+    async def resolve(self, principal: Principal, text: str) -> str:
+        """Return the full id that a unique beginning of it (at least four characters) means.
+
+        Raises:
+            NotFoundError: None, or more than one, begins so.
+        """
+        if len(text) == 2 * ID_BYTES:
+            return text
+        found = await run_sync(self._store.ids_like, principal.key, text) if len(text) >= SHORTEST_ID else []
+        if len(found) != 1:
+            which = f"{len(found)} jobs begin" if found else "No job begins"
+            raise NotFoundError(f"{which} with {text[:64]!r}.", hint="`pyexec jobs list` shows the ids.")
+        return found[0]
+
+    async def read(
+        self, principal: Principal, execution_id: str, *, since: Cursor | None = None, max_bytes: int | None = None
+    ) -> Reading:
+        """Return an execution and its output from a cursor on (None: head and tail of all of it).
+
+        Raises:
+            NotFoundError: This principal has no such execution.
+            InvalidArgumentError: `max_bytes` is not allowed.
+        """
+        budget = self._limits.answer_output if max_bytes is None else max_bytes
+        if not 1 <= budget <= self._limits.answer_output_ceiling:
+            raise InvalidArgumentError(
+                f"max_output_bytes is {budget}; it must be between 1 and {self._limits.answer_output_ceiling}.",
+                hint="Read on from next_cursor for the rest.",
+            )
+        execution = await self.get(principal, execution_id)
+        reader = partial(
+            read_output,
+            self._folder.execution(execution_id),
+            since=since,
+            max_bytes=budget,
+            final=execution.ended,
+        )
+        return Reading(execution=execution, output=await run_sync(reader))
+
+    async def newest(
+        self, principal: Principal, *, states: Collection[State] | None, limit: int
+    ) -> tuple[list[Execution], int]:
+        """Return the newest executions in these states (None: any), and how many there are altogether."""
+        await self.settle_active(principal)
+        found = await run_sync(partial(self._store.newest, principal.key, states=states, limit=limit))
+        return found, await run_sync(self._store.count, principal.key, states)
+
+    async def settle_active(self, principal: Principal) -> list[Execution]:
+        """Bring the records of all that is not known to have ended up to date; return what still runs or waits."""
+        return [
+            execution
+            for known in await run_sync(self._store.active, principal.key)
+            if not (execution := await self._observed(known)).ended
+        ]
+
+    async def stop(self, principal: Principal, execution_id: str, mode: StopMode, reason: str) -> Execution:
+        """End an execution: `cancel` interrupts, then asks, then kills; `kill` kills at once. Ended ones stay as they are.
+
+        Returns when its processes are gone.
+        """
+        execution = await self.get(principal, execution_id)
+        with anyio.move_on_after(STOP_SECONDS):
+            while not execution.ended:
+                async with connect(self._folder.execution(execution_id)) as keeper:
+                    if keeper is not None:
+                        with suppress(OSError):
+                            keeper.stop(mode, reason)
+                        while await keeper.next() is not None:
+                            continue
+                execution = await self._observed(execution)
+                if not execution.ended:
+                    await anyio.sleep(PAUSE_SECONDS)
+        return execution
+
+    async def resolved_dependencies(self, execution: Execution) -> list[str] | None:
+        """Return what the requirements of an execution were resolved to; None where nothing was or is not yet known."""
+        return await run_sync(_read_resolved, self._folder.execution(execution.id))
+
+    async def count_chunks(self, execution: Execution) -> dict[str, int]:
+        """Return how many times each stream was written to, coalesced as the log has it."""
+        return await run_sync(count_events, self._folder.execution(execution.id))
+
+    def folder_of(self, execution: Execution) -> Path:
+        """Return where an execution's files lie."""
+        return self._folder.execution(execution.id)
+
+    # -- submitting ------------------------------------------------------------------------------------------------
+
+    def _require_capacity(self, principal: Principal) -> None:
+        self._folder.require_room(self._limits.free_disk)
+        waiting = self._store.count(principal.key, ACTIVE)
+        if waiting >= self._limits.queued:
+            raise QueueFullError(
+                f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
+                hint="Wait for some to end, or cancel them.",
+            )
+
+    def _environment(self, checked: CheckedRequest) -> dict[str, str]:
+        env = child_environment(self._environ, checked.env_file, checked.request.env_vars)
+        # A pipe makes Python hold back what it prints; who reads along wants each line now.
+        env.setdefault("PYTHONUNBUFFERED", "1")
+        if checked.script is None:
+            # Inline code lies elsewhere, and must find its neighbours all the same.
+            paths = [str(checked.directory), env.get("PYTHONPATH", "")]
+            env["PYTHONPATH"] = ":".join(path for path in paths if path)
+        return env
+
+    async def _plan(self, checked: CheckedRequest, folder: Path, script: Path, source: bytes) -> RunPlan:
+        request = checked.request
+        return await self._planner.plan(
+            script=script,
+            header_source=source,
+            args=request.args,
+            use_uv=request.use_uv,
+            python_version=request.python_version,
+            dependencies=request.dependencies or (),
+            folder=folder,
+            directory=checked.directory,
+            project=checked.script is not None,
+        )
+
+    def _start(self, execution: Execution, checked: CheckedRequest, plan: RunPlan, env: Mapping[str, str]) -> None:
+        folder = self._folder.execution(execution.id)
+        queue = self._folder.queue(execution.owner)
+        write_descriptor(folder, execution)
+        held = claim(folder, queue, execution.id)
+        try:
+            self._store.add(execution)
+            half = self._limits.kept_output // 2
+            self._wall.launch(
+                Launch(
+                    execution_id=execution.id,
+                    folder=folder,
+                    queue=queue,
+                    entry=held.entry,
+                    slots=self._limits.concurrent,
+                    lock_fd=held.lock_fd,
+                    argv=plan.argv,
+                    prepare=plan.prepare,
+                    prepare_timeout=self._limits.prepare_timeout,
+                    cwd=str(checked.directory),
+                    env=env,
+                    stdin=checked.request.stdin,
+                    timeout=checked.request.timeout_seconds,
+                    head_bytes=half,
+                    tail_bytes=self._limits.kept_output - half,
+                )
+            )
+        except PyexecError:
+            self._store.forget(execution.owner, execution.id)
+            raise
+        finally:
+            held.release()
+
+    # -- observing -------------------------------------------------------------------------------------------------
+
+    async def _require(self, principal: Principal, execution_id: str) -> Execution:
+        execution = await run_sync(self._store.get, principal.key, execution_id)
+        if execution is None:
+            raise NotFoundError(
+                f"There is no job {execution_id[:64]!r}.", hint="py_list_jobs lists those there are; old ones are removed."
+            )
+        return execution
+
+    async def _observed(self, execution: Execution) -> Execution:
+        return execution if execution.ended else await run_sync(self._settle, execution)
+
+    def _settle(self, execution: Execution) -> Execution:
+        """Bring one record up to date with what the execution's folder says."""
+        folder = self._folder.execution(execution.id)
+        observation = observe(folder)
+        if observation.phase == "lost":
+            observation = settle_loss(folder, execution.id)
+            if observation.outcome is None and not folder.exists():
+                gone = Outcome(kind="lost", reason=FOLDER_GONE, ended_at=time.time(), started_at=execution.started_at)
+                observation = Observation(phase="ended", outcome=gone)
+        observed = _apply(execution, observation)
+        if observed.ended:
+            self._store.finish(observed)
+        elif observed.state != execution.state:
+            self._store.mark_running(observed)
+        return observed
+
+
+def _apply(execution: Execution, observation: Observation) -> Execution:
+    started = observation.started
+    if started is not None:
+        execution = replace(execution, started_at=started.started_at, pid=started.pid)
+    if observation.outcome is not None:
+        return replace(execution, state=observation.outcome.state, outcome=observation.outcome)
+    return replace(execution, state="running") if observation.phase == "running" else execution
+
+
+def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest, plan: RunPlan) -> Execution:
+    request = checked.request
+    return Execution(
+        id=execution_id,
+        owner=principal.key,
+        state="pending",
+        kind=request.kind,
+        label=request.label,
+        request_id=request.request_id,
+        directory=str(checked.directory),
+        source="inline" if checked.script is None else str(checked.script),
+        strategy=plan.strategy,
+        python=plan.python,
+        dependencies=request.dependencies,
+        timeout_seconds=request.timeout_seconds,
+        stream=request.stream,
+        created_at=time.time(),
+    )
+
+
+def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
+    """Make the execution's folder; return the file to run and what is in it."""
+    folder.mkdir(mode=0o700)
+    if checked.script is not None:
+        return checked.script, checked.script.read_bytes()
+    source = (checked.request.script_content or "").encode("utf-8", "surrogatepass")
+    code = folder / "code"
+    code.mkdir(mode=0o700)
+    script = code / INLINE_NAME
+    script.write_bytes(source)
+    return script, source
+
+
+def _read_resolved(folder: Path) -> list[str] | None:
+    try:
+        lines = (folder / RESOLVED_NAME).read_text("utf-8").splitlines()
+    except OSError:
+        return None
+    return [line.strip() for line in lines if line.strip() and not line.startswith(("#", " "))]
+
+
+def _discard(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,40 @@
+"""One way for every tool to answer: structured content always, text as markdown or JSON, our errors by code."""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from fastmcp.tools import ToolResult
+
+from pyexec.domain.errors import PyexecError
+from pyexec.mcp.rendering import render_error
+from pyexec.mcp.results import Result
+
+R = TypeVar("R", bound=Result)
+
+_log = logging.getLogger(__name__)
+
+
+async def answer(
+    work: Callable[[], Awaitable[R]],
+    render: Callable[[R], str],
+    empty: type[R],
+    *,
+    markdown: bool,
+    failed: Callable[[R], bool] = lambda _result: False,
+) -> ToolResult:
+    """Do a tool's work and wrap what comes of it; `failed` says whether the result is an error for the caller."""
+    try:
+        result = await work()
+    except PyexecError as error:
+        _log.info("refused: %s: %s", error.code, error.message)
+        refused = empty(error=error.sentence(), error_code=error.code).model_dump(exclude_unset=True)
+        text = render_error(error.code, error.message, error.hint)
+        return _wrap(refused, text if markdown else None, is_error=True)
+    return _wrap(result.to_structured(), render(result) if markdown else None, is_error=failed(result))
+
+
+def _wrap(structured: dict[str, Any], text: str | None, *, is_error: bool) -> ToolResult:
+    content = json.dumps(structured, ensure_ascii=False) if text is None else text
+    return ToolResult(content=content, structured_content=structured, is_error=is_error)

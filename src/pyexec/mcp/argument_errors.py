@@ -1,0 +1,49 @@
+"""Arguments of the wrong type or name, as the same kind of error as every other refusal."""
+
+from typing import Any
+
+from fastmcp.exceptions import ValidationError as InvalidArguments
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.tools import ToolResult
+from pydantic import ValidationError
+
+from pyexec.domain.errors import InvalidArgumentError
+from pyexec.mcp.rendering import render_error
+
+_SHOWN = 80
+_SECRET = frozenset({"env_vars", "stdin"})
+
+
+class ArgumentErrors(Middleware):
+    """Turns the schema's complaints into sentences that name the argument, the value and what is allowed."""
+
+    async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Answer a call whose arguments do not fit."""
+        try:
+            return await call_next(context)
+        except InvalidArguments as error:
+            cause = error.__cause__
+            details = cause.errors(include_url=False) if isinstance(cause, ValidationError) else []
+            message = " ".join(_sentence(detail) for detail in details) or str(error)
+            code = InvalidArgumentError.code
+            return ToolResult(
+                content=render_error(code, message, None),
+                structured_content={"error": message, "error_code": code},
+                is_error=True,
+            )
+
+
+def _sentence(detail: Any) -> str:
+    name = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "unexpected_keyword_argument":
+        return f"There is no argument {name}."
+    if detail["type"] in ("missing_argument", "missing"):
+        return f"The argument {name} is missing."
+    said = str(detail["msg"]).removeprefix("Value error, ")
+    given = "" if detail["loc"][:1] and detail["loc"][0] in _SECRET else f" (given: {_short(detail['input'])})"
+    return f"{name}: {said}{given}."
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

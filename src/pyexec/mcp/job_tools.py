@@ -1,0 +1,168 @@
+"""The tools and the resource that look after jobs."""
+
+import time
+from typing import Annotated
+
+from fastmcp import FastMCP
+from fastmcp.tools import ToolResult
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from pyexec.domain.cursors import Cursor
+from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.executions import STATES, State
+from pyexec.mcp import arguments as arg
+from pyexec.mcp import rendering, results, views
+from pyexec.mcp.answers import answer
+from pyexec.mcp.running import Desk
+
+READS = ToolAnnotations(read_only_hint=True)
+ENDS = ToolAnnotations(destructive_hint=True, idempotent_hint=True)
+MOST_LISTED = 500
+
+StatusFilter = Annotated[str | None, Field(description="One of: " + ", ".join(STATES))]
+Limit = Annotated[int, Field(description=f"1 to {MOST_LISTED}")]
+MaxAgeHours = Annotated[float | None, Field(description="Only jobs that ended longer ago; null: all")]
+
+
+def add_job_tools(server: FastMCP, desk: Desk) -> None:
+    """Add the tools and the resource that look after jobs to the server."""
+    _add_reading(server, desk)
+    _add_listing(server, desk)
+    _add_ending(server, desk)
+
+
+def _add_reading(server: FastMCP, desk: Desk) -> None:
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobOutput.schema(), annotations=READS)
+    async def get_job_output(
+        job_id: arg.JobId, max_output_bytes: arg.MaxOutputBytes = None, markdown_output: arg.MarkdownOutput = True
+    ) -> ToolResult:
+        """Read all output of a job so far; long output by its head and tail."""
+
+        async def work() -> results.JobOutput:
+            service = (await desk.services.get()).executions
+            return views.job_output(await service.read(desk.principal(), job_id, max_bytes=max_output_bytes), time.time())
+
+        return await answer(work, rendering.render_output, results.JobOutput, markdown=markdown_output)
+
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobStatus.schema(), annotations=READS)
+    async def py_job_status(
+        job_id: arg.JobId,
+        incremental: Annotated[bool, Field(description="Only output since cursor")] = True,
+        cursor: arg.CursorText = None,
+        max_output_bytes: arg.MaxOutputBytes = None,
+        markdown_output: arg.MarkdownOutput = True,
+    ) -> ToolResult:
+        """Show a job's state and what it printed since a cursor."""
+
+        async def work() -> results.JobStatus:
+            since = (Cursor.decode(cursor) if cursor else Cursor()) if incremental else None
+            service = (await desk.services.get()).executions
+            reading = await service.read(desk.principal(), job_id, since=since, max_bytes=max_output_bytes)
+            return views.job_status(reading, time.time())
+
+        return await answer(work, rendering.render_status, results.JobStatus, markdown=markdown_output)
+
+    @server.resource("job-stream://{job_id}", mime_type="text/plain")
+    async def job_stream(job_id: str) -> str:
+        """What a job has printed so far, both streams."""
+        service = (await desk.services.get()).executions
+        output = (await service.read(desk.principal(), job_id)).output
+        return f"---STDOUT---\n{output.stdout.text}\n---STDERR---\n{output.stderr.text}"
+
+
+def _add_listing(server: FastMCP, desk: Desk) -> None:
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.RunningJobs.schema(), annotations=READS)
+    async def list_running_jobs(markdown_output: arg.MarkdownOutput = True) -> ToolResult:
+        """List the jobs that run or wait."""
+
+        async def work() -> results.RunningJobs:
+            service = (await desk.services.get()).executions
+            active = await service.settle_active(desk.principal())
+            rows = [
+                views.running_job(execution, time.time(), await service.count_chunks(execution))
+                for execution in reversed(active)
+            ]
+            return results.RunningJobs(result=rows)
+
+        return await answer(work, rendering.render_running, results.RunningJobs, markdown=markdown_output)
+
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobList.schema(), annotations=READS)
+    async def py_list_jobs(
+        status_filter: StatusFilter = None, limit: Limit = 50, markdown_output: arg.MarkdownOutput = True
+    ) -> ToolResult:
+        """List jobs, newest first."""
+
+        async def work() -> results.JobList:
+            states = _states(status_filter)
+            if not 1 <= limit <= MOST_LISTED:
+                raise InvalidArgumentError(f"limit is {limit}; it must be between 1 and {MOST_LISTED}.")
+            service = (await desk.services.get()).executions
+            found, total = await service.newest(desk.principal(), states=states, limit=limit)
+            now = time.time()
+            return results.JobList(jobs=[views.job(execution, now) for execution in found], total=total)
+
+        return await answer(work, rendering.render_list, results.JobList, markdown=markdown_output)
+
+
+def _add_ending(server: FastMCP, desk: Desk) -> None:
+    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.schema(), annotations=ENDS)
+    async def py_cancel_job(job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
+        """End a job with all its processes: interrupt, then TERM, then KILL; its output is kept."""
+
+        async def work() -> results.JobEnded:
+            return await end_job(desk, job_id, kill=False)
+
+        return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
+
+    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.schema(), annotations=ENDS)
+    async def kill_job(job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
+        """Kill a job with all its processes at once; its output is kept."""
+
+        async def work() -> results.JobEnded:
+            return await end_job(desk, job_id, kill=True)
+
+        return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
+
+    @server.tool(tags={"jobs", "control"}, output_schema=results.Pruned.schema(), annotations=ENDS)
+    async def py_prune_jobs(
+        keep_completed: Annotated[bool, Field(description="Spare those that succeeded")] = False,
+        keep_failed: Annotated[bool, Field(description="Spare all others")] = False,
+        max_age_hours: MaxAgeHours = 24,
+        markdown_output: arg.MarkdownOutput = True,
+    ) -> ToolResult:
+        """Remove ended jobs and their output."""
+
+        async def work() -> results.Pruned:
+            retention = (await desk.services.get()).retention
+            pruned = await retention.prune(
+                desk.principal(), keep_completed=keep_completed, keep_failed=keep_failed, max_age_hours=max_age_hours
+            )
+            return results.Pruned(removed=pruned.removed, remaining=pruned.remaining)
+
+        return await answer(work, rendering.render_pruned, results.Pruned, markdown=markdown_output)
+
+
+async def end_job(desk: Desk, job_id: str, *, kill: bool) -> results.JobEnded:
+    """End a job; one that had ended before stays as it is, and the answer says so."""
+    service = (await desk.services.get()).executions
+    before = await service.get(desk.principal(), job_id)
+    after = await service.stop(desk.principal(), job_id, "kill" if kill else "cancel", "")
+    outcome = after.outcome
+    if before.ended or after.state != "cancelled":
+        note = "It had already ended; nothing was done." if after.ended else "It has not ended yet; ask again."
+        return results.JobEnded(
+            job_id=job_id, status=after.state, exit_code=outcome.exit_code if outcome else None, note=note
+        )
+    return results.JobEnded(
+        job_id=job_id, status="killed" if kill else "cancelled", exit_code=outcome.exit_code if outcome else None
+    )
+
+
+def _states(status_filter: str | None) -> tuple[State, ...] | None:
+    if status_filter is None:
+        return None
+    wanted = tuple(state for state in STATES if state == status_filter)
+    if not wanted:
+        raise InvalidArgumentError(f"status_filter is {status_filter!r}; it must be one of {', '.join(STATES)}.")
+    return wanted

@@ -1,0 +1,196 @@
+"""The structured results of the tools. Sizes are bytes, durations seconds, times ISO 8601 in UTC."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from pyexec.domain.executions import State, Strategy
+
+
+class Result(BaseModel):
+    """What every tool answers. `error_code` is set when pyexec refused or failed; `error` says what went wrong."""
+
+    error: str | None = None
+    error_code: str | None = None
+
+    def to_structured(self) -> dict[str, Any]:
+        """Return plain values, without the optional ones that say nothing."""
+        return _without_empty(self.model_dump(mode="json"))
+
+    @classmethod
+    def schema(cls) -> dict[str, Any]:
+        """Return the output schema, short of what models do not need."""
+        return slim(cls.model_json_schema())
+
+
+_ALWAYS = frozenset({"exit_code", "pid", "started_at", "completed_at", "label", "progress", "result"})
+
+
+def _without_empty(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_empty(item) for name, item in value.items() if item is not None or name in _ALWAYS}
+    if isinstance(value, list):
+        return [_without_empty(item) for item in value]
+    return value
+
+
+def slim(schema: Any, name: str = "") -> Any:
+    """Drop from an output schema what names and types say already, and `null` where a field is left out instead."""
+    if isinstance(schema, list):
+        return [slim(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    options = schema.get("anyOf", [])
+    if len(options) == 2 and {"type": "null"} in options:
+        option = slim(next(option for option in options if option != {"type": "null"}))
+        if name in _ALWAYS:
+            return {"anyOf": [option, {"type": "null"}]} if "type" not in option else {**option, "type": [option["type"], "null"]}
+        return option
+    dropped = ("title", "default", "description", "required")
+    return {
+        key: {field: slim(item, field) for field, item in value.items()} if key == "properties" else slim(value)
+        for key, value in schema.items()
+        if key not in dropped
+    }
+
+
+class LeftoverProcess(BaseModel):
+    """A process that outlived the program that started it, and was ended."""
+
+    pid: int
+    command: str
+
+
+class RunResult(Result):
+    """A run, or the handle to one that goes on. While it goes on, `exit_code` is null."""
+
+    job_id: str = ""
+    status: State = "pending"
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    execution_strategy: Strategy = "uv-run"
+    elapsed_seconds: float = 0.0
+    signal: str | None = None
+    stopped_by: str | None = None
+    advice: str | None = None
+    truncated: bool = False
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    next_cursor: str | None = None
+    leftover_processes: list[LeftoverProcess] | None = None
+    resolved_dependencies: list[str] | None = None
+    python_version_used: str | None = None
+
+
+class RunningJob(BaseModel):
+    """One row of `list_running_jobs`."""
+
+    job_id: str
+    running: bool
+    exit_code: int | None
+    pid: int | None
+    elapsed_seconds: float
+    stream: bool
+    stdout_chunks: int
+    stderr_chunks: int
+    status: State
+    label: str | None
+
+
+class RunningJobs(Result):
+    """What runs or waits, newest first."""
+
+    result: list[RunningJob] = []
+
+
+class JobOutput(Result):
+    """A job's output. `status` is `running` until the job has ended, then `finished`; `state` says more."""
+
+    job_id: str = ""
+    status: str = ""
+    state: State = "pending"
+    stdout: str = ""
+    stderr: str = ""
+    exit_code: int | None = None
+    elapsed_seconds: float = 0.0
+    signal: str | None = None
+    truncated: bool = False
+    gap_bytes: int | None = None
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    next_cursor: str | None = None
+
+
+class JobEnded(Result):
+    """The answer to a request to end a job; `status` is its state when it had ended before."""
+
+    job_id: str = ""
+    status: str = ""
+    exit_code: int | None = None
+    note: str | None = None
+
+
+class Progress(BaseModel):
+    """How far a job is."""
+
+    current: float
+    total: float | None
+    message: str | None
+
+
+class JobResult(BaseModel):
+    """How a job ended."""
+
+    exit_code: int | None
+    signal: str | None
+    stopped_by: str | None
+    elapsed_seconds: float
+    cpu_seconds: float
+    peak_rss_mb: float
+    stdout_bytes: int
+    stderr_bytes: int
+    leftover_processes: list[LeftoverProcess] | None
+
+
+class Job(BaseModel):
+    """A job's record."""
+
+    id: str
+    label: str | None
+    status: State
+    kind: str
+    directory: str
+    source: str
+    created_at: str
+    started_at: str | None
+    completed_at: str | None
+    elapsed_seconds: float
+    progress: Progress | None = None
+    result: JobResult | None = None
+    error: str | None = None
+    new_stdout: str | None = None
+    new_stderr: str | None = None
+
+
+class JobStatus(Result):
+    """One job, with its output since a cursor."""
+
+    job: Job | None = None
+    next_cursor: str | None = None
+    truncated: bool = False
+    gap_bytes: int | None = None
+
+
+class JobList(Result):
+    """Jobs, newest first; `total` counts all that match."""
+
+    jobs: list[Job] = []
+    total: int = 0
+
+
+class Pruned(Result):
+    """How many jobs were removed, and how many are left."""
+
+    removed: int = 0
+    remaining: int = 0

@@ -1,0 +1,92 @@
+"""What every run tool does: submit, wait up to a budget with progress, answer with the outcome or a handle."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+from fastmcp import Context
+
+from pyexec.domain.executions import Execution, ExecutionRequest
+from pyexec.domain.principals import Principal
+from pyexec.mcp import results, views
+from pyexec.mcp.cancellations import CancellationWatch
+
+if TYPE_CHECKING:
+    from pyexec.executions.retention import Retention
+    from pyexec.executions.service import ExecutionService
+
+PROGRESS_SECONDS = 5.0
+CLIENT_CANCELLED = "The client cancelled the call."
+
+
+class ServicesLike(Protocol):
+    """The services that tools use."""
+
+    @property
+    def executions(self) -> "ExecutionService": ...
+    @property
+    def retention(self) -> "Retention": ...
+
+
+class ServicesSource(Protocol):
+    """Where the services come from, opened on first use."""
+
+    async def get(self) -> ServicesLike: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What tools need at hand: services, who asks, and the default wait."""
+
+    services: ServicesSource
+    principal: Callable[[], Principal]
+    cancellations: CancellationWatch
+    wait_seconds: float
+
+
+async def run(
+    desk: Desk, context: Context, request: ExecutionRequest, *, wait_seconds: float | None, max_output_bytes: int | None
+) -> results.RunResult:
+    """Run something for the caller of a tool."""
+    service = (await desk.services.get()).executions
+    principal = desk.principal()
+    execution = await service.submit(principal, request)
+    await _wait(desk, context, service, principal, execution, wait_seconds)
+    reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)
+    resolved = await service.resolved_dependencies(reading.execution)
+    return views.run_result(reading, time.time(), resolved, reading.execution.python)
+
+
+async def _wait(
+    desk: Desk,
+    context: Context,
+    service: "ExecutionService",
+    principal: Principal,
+    execution: Execution,
+    wait_seconds: float | None,
+) -> None:
+    budget = desk.wait_seconds if wait_seconds is None else wait_seconds
+    if 0 < execution.timeout_seconds <= budget:
+        deadline = float("inf")  # Its own time-out ends it; what comes of that is worth waiting for.
+    else:
+        deadline = anyio.current_time() + budget
+    if budget == 0:
+        return
+    request_id = context.request_id
+    desk.cancellations.begin(request_id)
+    try:
+        await context.report_progress(0, message=f"job {execution.id}")
+        while not execution.ended and (left := deadline - anyio.current_time()) > 0:
+            execution = await service.wait(principal, execution.id, min(left, PROGRESS_SECONDS))
+            if not execution.ended:
+                elapsed = round(time.time() - execution.created_at, 1)
+                await context.report_progress(elapsed, message=f"job {execution.id}: {execution.state} for {elapsed:g} s")
+    except anyio.get_cancelled_exc_class():
+        with anyio.CancelScope(shield=True):
+            if await desk.cancellations.was_cancelled(request_id):
+                await service.stop(principal, execution.id, "cancel", CLIENT_CANCELLED)
+        raise
+    finally:
+        desk.cancellations.end(request_id)

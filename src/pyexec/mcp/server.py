@@ -1,0 +1,41 @@
+"""The MCP server: its name, its instructions, its tools."""
+
+from collections.abc import Callable
+from importlib.metadata import version
+
+from fastmcp import FastMCP
+
+from pyexec.domain.principals import Principal
+from pyexec.mcp.argument_errors import ArgumentErrors
+from pyexec.mcp.cancellations import CancellationWatch
+from pyexec.mcp.job_tools import add_job_tools
+from pyexec.mcp.run_tools import add_run_tools
+from pyexec.mcp.running import Desk, ServicesSource
+
+INSTRUCTIONS = """\
+Runs Python on this machine, with its files and network: local mode is no sandbox.
+run_script_in_dir runs a file or inline code in a directory; run_script_with_dependencies installs packages first.
+Nothing that was started is lost: a run that takes longer than wait_seconds goes on as a job and its job_id comes back.
+For work of more than 50 seconds pass async_mode=true and poll py_job_status with the next_cursor of the last answer,
+or read job-stream://{job_id}. A failing program is a result with exit_code, stderr and a sentence of advice.
+"""
+
+
+def build_server(
+    services: ServicesSource,
+    principal: Callable[[], Principal],
+    wait_seconds: float,
+) -> FastMCP:
+    """Build the server. The services are not opened before the first call that needs them."""
+    cancellations = CancellationWatch()
+    server = FastMCP(
+        name="pyexec",
+        instructions=INSTRUCTIONS,
+        version=version("mcp-pyexec"),
+        middleware=[cancellations, ArgumentErrors()],
+        mask_error_details=True,
+    )
+    desk = Desk(services=services, principal=principal, cancellations=cancellations, wait_seconds=wait_seconds)
+    add_run_tools(server, desk)
+    add_job_tools(server, desk)
+    return server

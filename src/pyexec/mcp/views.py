@@ -1,0 +1,141 @@
+"""From records to structured results."""
+
+from datetime import UTC, datetime
+
+from pyexec.domain.executions import Execution, Outcome
+from pyexec.executions.advice import advice_for, error_of
+from pyexec.executions.service import Reading
+from pyexec.mcp import results
+
+TIMEOUT_MARK = "[TIMEOUT]"
+
+
+def run_result(reading: Reading, now: float, resolved: list[str] | None, python_version: str | None) -> results.RunResult:
+    """Return the result of a run tool."""
+    execution, output = reading.execution, reading.output
+    outcome = execution.outcome
+    stderr = _with_mark(execution, output.stderr.text)
+    return results.RunResult(
+        job_id=execution.id,
+        status=execution.state,
+        stdout=output.stdout.text,
+        stderr=stderr,
+        exit_code=outcome.exit_code if outcome else None,
+        execution_strategy=execution.strategy,
+        elapsed_seconds=round(execution.elapsed(now), 4),
+        signal=outcome.signal if outcome else None,
+        stopped_by=outcome.stopped_by if outcome else None,
+        error=error_of(execution, stderr),
+        advice=advice_for(execution, stderr),
+        truncated=output.truncated,
+        stdout_bytes=output.stdout.total,
+        stderr_bytes=output.stderr.total,
+        next_cursor=output.next_cursor.encode(),
+        leftover_processes=_leftovers(outcome),
+        resolved_dependencies=resolved,
+        python_version_used=python_version,
+    )
+
+
+def job_output(reading: Reading, now: float) -> results.JobOutput:
+    """Return the result of `get_job_output`."""
+    execution, output = reading.execution, reading.output
+    outcome = execution.outcome
+    return results.JobOutput(
+        job_id=execution.id,
+        status="finished" if execution.ended else "running",
+        state=execution.state,
+        stdout=output.stdout.text,
+        stderr=_with_mark(execution, output.stderr.text),
+        exit_code=outcome.exit_code if outcome else None,
+        elapsed_seconds=round(execution.elapsed(now), 4),
+        signal=outcome.signal if outcome else None,
+        truncated=output.truncated,
+        gap_bytes=_gap(reading),
+        stdout_bytes=output.stdout.total,
+        stderr_bytes=output.stderr.total,
+        next_cursor=output.next_cursor.encode(),
+        error=error_of(execution, output.stderr.text),
+    )
+
+
+def job_status(reading: Reading, now: float) -> results.JobStatus:
+    """Return the result of `py_job_status`."""
+    output = reading.output
+    seen = job(reading.execution, now, output.stderr.text)
+    return results.JobStatus(
+        job=seen.model_copy(update={"new_stdout": output.stdout.text, "new_stderr": output.stderr.text}),
+        next_cursor=output.next_cursor.encode(),
+        truncated=output.truncated,
+        gap_bytes=_gap(reading),
+    )
+
+
+def job(execution: Execution, now: float, stderr: str = "") -> results.Job:
+    """Return one job's record."""
+    outcome = execution.outcome
+    return results.Job(
+        id=execution.id,
+        label=execution.label,
+        status=execution.state,
+        kind=execution.kind,
+        directory=execution.directory,
+        source=execution.source,
+        created_at=iso_time(execution.created_at),
+        started_at=iso_time(execution.started_at) if execution.started_at else None,
+        completed_at=iso_time(outcome.ended_at) if outcome else None,
+        elapsed_seconds=round(execution.elapsed(now), 4),
+        result=_job_result(execution, outcome, now) if outcome else None,
+        error=error_of(execution, stderr),
+    )
+
+
+def running_job(execution: Execution, now: float, chunks: dict[str, int]) -> results.RunningJob:
+    """Return one row of `list_running_jobs`."""
+    return results.RunningJob(
+        job_id=execution.id,
+        running=execution.state == "running",
+        exit_code=execution.outcome.exit_code if execution.outcome else None,
+        pid=execution.pid,
+        elapsed_seconds=round(execution.elapsed(now), 4),
+        stream=execution.stream,
+        stdout_chunks=chunks.get("stdout", 0),
+        stderr_chunks=chunks.get("stderr", 0),
+        status=execution.state,
+        label=execution.label,
+    )
+
+
+def iso_time(seconds: float) -> str:
+    """Return a time as ISO 8601 in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _job_result(execution: Execution, outcome: Outcome, now: float) -> results.JobResult:
+    return results.JobResult(
+        exit_code=outcome.exit_code,
+        signal=outcome.signal,
+        stopped_by=outcome.stopped_by,
+        elapsed_seconds=round(execution.elapsed(now), 4),
+        cpu_seconds=round(outcome.user_cpu_seconds + outcome.system_cpu_seconds, 4),
+        peak_rss_mb=round(outcome.peak_rss_bytes / 2**20, 2),
+        stdout_bytes=outcome.stdout_bytes,
+        stderr_bytes=outcome.stderr_bytes,
+        leftover_processes=_leftovers(outcome),
+    )
+
+
+def _leftovers(outcome: Outcome | None) -> list[results.LeftoverProcess] | None:
+    if outcome is None or not outcome.leftover_processes:
+        return None
+    return [results.LeftoverProcess(pid=left.pid, command=left.command) for left in outcome.leftover_processes]
+
+
+def _with_mark(execution: Execution, stderr: str) -> str:
+    if execution.state != "timed_out":
+        return stderr
+    return f"{stderr}\n{TIMEOUT_MARK}" if stderr and not stderr.endswith("\n") else f"{stderr}{TIMEOUT_MARK}"
+
+
+def _gap(reading: Reading) -> int | None:
+    return (reading.output.stdout.gap + reading.output.stderr.gap) or None

@@ -1,0 +1,117 @@
+"""Structured logs: JSON lines to a file in the state folder, short lines to stderr; secrets masked in both."""
+
+import json
+import logging
+import logging.handlers
+import os
+import re
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+MAX_LOG_BYTES = 5 * 1024 * 1024
+LOG_FILES = 3
+
+_SECRET_NAME = re.compile(r"(?i)(TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|PRIVATE_KEY|AUTH)")
+_URL_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
+_MASK = "****"
+_SHORTEST_SECRET = 6
+
+
+class Masker:
+    """Takes secrets out of text: credentials in URLs, and the values of variables whose names say that they are secret."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        secrets = {
+            value for name, value in environ.items() if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
+        }
+        ordered = sorted(secrets, key=len, reverse=True)
+        self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+
+    def mask(self, text: str) -> str:
+        """Return the text without secrets."""
+        text = _URL_CREDENTIALS.sub(rf"\1{_MASK}@", text)
+        return self._values.sub(_MASK, text) if self._values else text
+
+
+class _JsonFormatter(logging.Formatter):
+    def __init__(self, masker: Masker) -> None:
+        super().__init__()
+        self._masker = masker
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "pid": record.process,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        return self._masker.mask(json.dumps(entry, ensure_ascii=False))
+
+
+class _ShortFormatter(logging.Formatter):
+    def __init__(self, masker: Masker) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._masker = masker
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._masker.mask(super().format(record))
+
+
+def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str]) -> None:
+    """Send the logs of this process to stderr and, given a folder, to `pyexec.log` in it.
+
+    The file is JSON lines, 0600, rotated at 5 MB; a folder that cannot be written is said once and done without.
+    """
+    masker = Masker(environ)
+    root = logging.getLogger()
+    root.setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+    logging.getLogger("pyexec").setLevel(level.upper())
+    shown = logging.StreamHandler(sys.stderr)
+    shown.setFormatter(_ShortFormatter(masker))
+    root.handlers[:] = [shown]
+    if folder is None:
+        return
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / "pyexec.log"
+        path.touch(mode=0o600)
+        # Several servers share the file: each line is one append, and rotation by any of them is seen by all.
+        handler = _SharedFileHandler(path, maxBytes=MAX_LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8", delay=True)
+    except OSError as error:
+        root.warning("no log file in %s: %s", folder, error.strerror)
+        return
+    handler.setFormatter(_JsonFormatter(masker))
+    root.addHandler(handler)
+
+
+class _SharedFileHandler(logging.handlers.RotatingFileHandler):
+    """Reopens the file when another process has rotated it away."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self.stream is not None:
+            try:
+                moved = Path(self.baseFilename).stat().st_ino != _inode(self.stream.fileno())
+            except OSError:
+                moved = True
+            if moved:
+                self.stream.close()
+                self.stream = self._open()
+        super().emit(record)
+
+
+def _inode(fd: int) -> int:
+    return os.fstat(fd).st_ino
+
+
+def take_over(*names: str) -> None:
+    """Have libraries that print their logs themselves log the way we do."""
+    for name in names:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+        logger.setLevel(logging.NOTSET)

@@ -1,0 +1,57 @@
+"""The lock that says an execution has somebody who guards it, and its place in line."""
+
+import fcntl
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A lock that is held, and the queue entry that leads to it."""
+
+    lock_fd: int
+    entry: str
+
+    def release(self) -> None:
+        """Let go of our copy of the lock; a keeper that got it holds it on."""
+        os.close(self.lock_fd)
+
+
+def claim(folder: Path, queue: Path, execution_id: str) -> Claim:
+    """Lock a new execution's folder and stand it at the end of the line."""
+    queue.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = folder / LOCK
+    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    order = os.open(queue / ".order", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(order, fcntl.LOCK_EX)
+        # The clock may step back; the line may not.
+        last = int(os.pread(order, 32, 0) or b"0")
+        number = max(time.time_ns(), last + 1)
+        os.pwrite(order, f"{number:020d}".encode(), 0)
+        entry = f"{number:020d}-{execution_id}"
+        os.link(lock, queue / entry)
+    finally:
+        os.close(order)
+    return Claim(fd, entry)
+
+
+def is_held(folder: Path) -> bool:
+    """Tell whether somebody guards this execution."""
+    try:
+        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        # Shared, so that two who ask at once do not take each other for a keeper.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

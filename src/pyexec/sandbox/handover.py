@@ -1,0 +1,63 @@
+"""Handing an execution over to a keeper of its own."""
+
+import os
+import socket
+
+from pyexec.domain.errors import KeeperUnavailableError
+from pyexec.processes.launcher import Launcher
+from pyexec.sandbox.ports import Launch
+from pyexec_guest import protocol
+
+HANDOVER_SECONDS = 20.0
+
+
+def hand_over(launcher: Launcher, launch: Launch) -> None:
+    """Have a keeper take over; it guards the execution and can be reached when this returns.
+
+    Raises:
+        KeeperUnavailableError: None could be had; nothing was started.
+    """
+    ours, theirs = socket.socketpair()
+    with ours:
+        with theirs:
+            launcher.fork_keeper(theirs, launch.lock_fd)
+        ours.settimeout(HANDOVER_SECONDS)
+        try:
+            ours.sendall(protocol.encode(_orders(launch)))
+            _await_guard(ours)
+        except (OSError, protocol.ProtocolError) as error:
+            raise KeeperUnavailableError(
+                f"The keeper of execution {launch.execution_id} did not take over: {error}.",
+                hint="Nothing was started; try again, and see the log in the state folder if this repeats.",
+            ) from error
+
+
+def _orders(launch: Launch) -> dict[str, object]:
+    return {
+        "v": protocol.VERSION,
+        "id": launch.execution_id,
+        "folder": os.fspath(launch.folder),
+        "queue": os.fspath(launch.queue),
+        "entry": launch.entry,
+        "slots": launch.slots,
+        "argv": launch.argv,
+        "prepare": launch.prepare,
+        "prepare_timeout": launch.prepare_timeout,
+        "cwd": launch.cwd,
+        "env": dict(launch.env),
+        "stdin": launch.stdin,
+        "timeout": launch.timeout,
+        "head_bytes": launch.head_bytes,
+        "tail_bytes": launch.tail_bytes,
+    }
+
+
+def _await_guard(connection: socket.socket) -> None:
+    """Wait until the keeper listens, so that whoever looks for it from now on finds it."""
+    decoder = protocol.Decoder()
+    while True:
+        data = connection.recv(65536)
+        if not data:
+            raise ConnectionError("it ended")
+        if any(message.get("t") == "phase" for message in decoder.feed(data)):
+            return

@@ -1,0 +1,67 @@
+"""Settling an execution whose keeper is gone without an outcome."""
+
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+
+from pyexec.processes.strays import end_strays
+from pyexec.sandbox.claims import LOCK
+from pyexec.sandbox.observations import Observation, observe
+from pyexec_guest import log
+
+NEVER_STARTED = "It never started: the server or the keeper that held it was ended first."
+KEEPER_ENDED = (
+    "The keeper that guarded it was killed, so how it ended is not known; its output up to then is kept and its "
+    "processes were ended."
+)
+
+
+def settle_loss(folder: Path, execution_id: str) -> Observation:
+    """End what is left of a lost execution and write its outcome, once, whoever else tries at the same time."""
+    try:
+        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return observe(folder)  # Its folder was removed meanwhile.
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if (folder / "outcome.json").exists():
+            return observe(folder)
+        started = observe(folder).started
+        group = started.group if started else None
+        end_strays(
+            execution_id,
+            group=group,
+            pid=started.pid if started else None,
+            start_ticks=started.start_ticks if started else 0,
+            pipes=started.pipes if started else (),
+        )
+        _write_lost(folder, started_at=started.started_at if started else None)
+    except BlockingIOError:
+        pass  # Somebody else settles it, or it is guarded after all.
+    finally:
+        os.close(fd)
+    return observe(folder)
+
+
+def _write_lost(folder: Path, started_at: float | None) -> None:
+    outcome = {
+        "v": 1,
+        "kind": "lost",
+        "reason": NEVER_STARTED if started_at is None else KEEPER_ENDED,
+        "started_at": started_at,
+        "ended_at": time.time(),
+        **{f"{stream}_bytes": _size(folder, stream) for stream in log.STREAMS},
+    }
+    part = folder / "outcome.part"
+    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with open(fd, "wb") as file:
+        file.write(json.dumps(outcome).encode())
+        file.truncate()
+    part.replace(folder / "outcome.json")
+
+
+def _size(folder: Path, stream: str) -> int:
+    kept = log.spans(str(folder), stream)
+    return kept[-1].end if kept else 0

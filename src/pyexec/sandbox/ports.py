@@ -1,0 +1,41 @@
+"""What a wall is asked for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none."""
+
+    execution_id: str
+    folder: Path
+    queue: Path
+    entry: str
+    slots: int
+    lock_fd: int
+    argv: tuple[str, ...]
+    prepare: tuple[tuple[str, ...], ...]
+    prepare_timeout: float
+    cwd: str
+    env: Mapping[str, str] = field(repr=False)
+    stdin: str | None = field(default=None, repr=False)
+    timeout: float = 0.0
+    head_bytes: int
+    tail_bytes: int
+
+
+class Wall(Protocol):
+    """What stands between code and host, by name."""
+
+    name: str
+
+    def launch(self, launch: Launch) -> None:
+        """Hand an execution over to a keeper; it is guarded when this returns. Blocks for some milliseconds.
+
+        Raises:
+            KeeperUnavailableError: No keeper could be had; nothing was started.
+        """
+        ...

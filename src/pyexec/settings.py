@@ -1,0 +1,219 @@
+"""The only reader of the process's environment: settings come out as frozen values and are handed down.
+
+Every variable is named `PYEXEC_…` and listed in `VARIABLES` with its meaning; the reference page in the docs is held
+against that table by a test.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
+from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
+
+_LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything an operator decides. `environ` is what programs inherit; it is never shown."""
+
+    home: Path
+    directory: Path
+    prefix: Path = Path(sys.prefix)
+    interpreter: Path = Path(sys.executable)
+    log_level: str = "info"
+    wait_seconds: float = 20.0
+    limits: ExecutionLimits = field(default_factory=ExecutionLimits)
+    environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variable:
+    """One environment variable: what it sets, what it means, how its text is read."""
+
+    name: str
+    meaning: str
+    default: str
+    read: Callable[[str], Any]
+    limit: str | None = None
+
+
+def _number(low: float, high: float, factor: float = 1) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        value = float(text)
+        if not low <= value <= high:
+            raise ValueError
+        return value * factor
+
+    read.__doc__ = f"a number between {low:g} and {high:g}"
+    return read
+
+
+def _whole(low: int, high: int, factor: int = 1) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError
+        return value * factor
+
+    read.__doc__ = f"a whole number between {low} and {high}"
+    return read
+
+
+def _level(text: str) -> str:
+    """debug, info, warning or error"""  # noqa: D400, D403, D415 - completes a sentence
+    if text.lower() not in _LOG_LEVELS:
+        raise ValueError
+    return text.lower()
+
+
+def _path(text: str) -> Path:
+    """an absolute path"""  # noqa: D400, D403, D415 - completes a sentence
+    path = Path(text).expanduser()
+    if not path.is_absolute():
+        raise ValueError
+    return path
+
+
+VARIABLES: tuple[Variable, ...] = (
+    Variable(
+        name="PYEXEC_HOME",
+        meaning="The state folder: records, logs, outcomes.",
+        default="the user's state folder (~/.local/state/pyexec); /var/lib/pyexec for root",
+        read=_path,
+    ),
+    Variable(
+        name="PYEXEC_LOG_LEVEL",
+        meaning="What goes to stderr and to the log: debug, info, warning or error.",
+        default="info",
+        read=_level,
+    ),
+    Variable(
+        name="PYEXEC_WAIT_SECONDS",
+        meaning="How long a tool waits for a program to end before it hands back a job id.",
+        default="20",
+        read=_number(0, 3600),
+    ),
+    Variable(
+        name="PYEXEC_CONCURRENT",
+        meaning="How many programs of one user run at once; others wait in order.",
+        default="cores x 4",
+        read=_whole(1, 4096),
+        limit="concurrent",
+    ),
+    Variable(
+        name="PYEXEC_QUEUED",
+        meaning="How many programs of one user may wait or run altogether.",
+        default="1000",
+        read=_whole(1, 100_000),
+        limit="queued",
+    ),
+    Variable(
+        name="PYEXEC_KEPT_OUTPUT_MB",
+        meaning="How much of each output stream is kept on disk: half from its beginning, half from its end.",
+        default="50",
+        read=_whole(1, 100_000, MEGABYTE),
+        limit="kept_output",
+    ),
+    Variable(
+        name="PYEXEC_ANSWER_OUTPUT_BYTES",
+        meaning="How much output an answer carries when the caller does not say.",
+        default="60000",
+        read=_whole(100, 4 * MEGABYTE),
+        limit="answer_output",
+    ),
+    Variable(
+        name="PYEXEC_RETENTION_DAYS",
+        meaning="How long ended executions are kept.",
+        default="14",
+        read=_number(0, 36500, DAY),
+        limit="retention_age",
+    ),
+    Variable(
+        name="PYEXEC_RETENTION_MB",
+        meaning="How much disk ended executions of one user may take.",
+        default="2048",
+        read=_whole(1, 10**9, MEGABYTE),
+        limit="retention_size",
+    ),
+    Variable(
+        name="PYEXEC_FREE_DISK_MB",
+        meaning="Below this much free disk no new work is taken.",
+        default="64",
+        read=_whole(0, 10**9, MEGABYTE),
+        limit="free_disk",
+    ),
+    Variable(
+        name="PYEXEC_PREPARE_SECONDS",
+        meaning="How long making the environment of one execution may take.",
+        default="900",
+        read=_number(1, 86400),
+        limit="prepare_timeout",
+    ),
+)
+
+
+def load_settings(environ: Mapping[str, str] | None = None, *, directory: Path | None = None) -> Settings:
+    """Read the settings from the environment; `directory` is where relative paths of callers begin.
+
+    Raises:
+        UnsupportedPlatformError: This operating system is not supported.
+        InvalidArgumentError: A variable has a value that is not allowed, or is not known.
+    """
+    environ = dict(os.environ) if environ is None else environ
+    if sys.platform == "win32":
+        raise UnsupportedPlatformError(
+            "pyexec does not run on Windows: it needs process groups, unix sockets and file locks of a POSIX system.",
+            hint="Run it inside the Windows Subsystem for Linux (WSL 2).",
+        )
+    given = {variable: _read(variable, text) for variable in VARIABLES if (text := environ.get(variable.name))}
+    _refuse_unknown(environ)
+    limits = {variable.limit: value for variable, value in given.items() if variable.limit}
+    own = {variable.name: value for variable, value in given.items()}
+    return Settings(
+        home=own.get("PYEXEC_HOME") or _default_home(environ),
+        directory=_directory(directory),
+        log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
+        wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
+        limits=replace(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), **limits),
+        environ=environ,
+    )
+
+
+def _read(variable: Variable, text: str) -> Any:
+    try:
+        return variable.read(text)
+    except ValueError:
+        raise InvalidArgumentError(
+            f"{variable.name} is {text!r}; it must be {variable.read.__doc__}.", hint=variable.meaning
+        ) from None
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = {variable.name for variable in VARIABLES} | {"PYEXEC_EXECUTION_ID"}
+    unknown = sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known)
+    if unknown:
+        raise InvalidArgumentError(
+            f"{unknown[0]} is not a setting of pyexec.", hint="The settings are: " + ", ".join(sorted(known)) + "."
+        )
+
+
+def _directory(directory: Path | None) -> Path:
+    path = (directory or Path.cwd()).expanduser()
+    if not path.is_dir():
+        raise InvalidArgumentError(f"--directory {path} is not a directory.")
+    return path.absolute()
+
+
+def _default_home(environ: Mapping[str, str]) -> Path:
+    if os.geteuid() == 0:
+        return Path("/var/lib/pyexec")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support" / "pyexec"
+    state = environ.get("XDG_STATE_HOME", "")
+    base = Path(state) if state.startswith("/") else Path.home() / ".local" / "state"
+    return base / "pyexec"

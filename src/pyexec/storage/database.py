@@ -1,0 +1,101 @@
+"""The SQLite database that several servers of one user share."""
+
+import fcntl
+import importlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from pyexec.domain.errors import StateVersionError
+from pyexec.storage.schema import SCHEMA_VERSION
+
+BUSY_SECONDS = 30
+
+
+class Database:
+    """Opens transactions on the database; creates and migrates it first where that is needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._engine: Engine | None = None
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A transaction that only reads; never waits for writers."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction that writes; waits its turn from the start, so it cannot fail half way for want of a lock."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        with self._ready_engine().connect() as connection:
+            connection.exec_driver_sql(begin)
+            self._require_version(connection)
+            try:
+                yield connection
+            except BaseException:
+                connection.exec_driver_sql("ROLLBACK")
+                raise
+            connection.exec_driver_sql("COMMIT")
+
+    def _ready_engine(self) -> Engine:
+        if self._engine is None:
+            engine = create_engine(
+                f"sqlite:///{self._path}",
+                isolation_level="AUTOCOMMIT",
+                connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+            )
+            event.listen(engine, "connect", _configure)
+            self._migrate(engine)
+            self._engine = engine
+        return self._engine
+
+    def _migrate(self, engine: Engine) -> None:
+        with self._lock(), engine.connect() as connection:
+            if _version(connection) >= SCHEMA_VERSION:
+                return
+            migrate = importlib.import_module("pyexec.storage.migrate")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            migrate.upgrade(connection)
+            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.exec_driver_sql("COMMIT")
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        fd = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)
+
+    def _require_version(self, connection: Connection) -> None:
+        found = _version(connection)
+        if found > SCHEMA_VERSION:
+            connection.exec_driver_sql("ROLLBACK")
+            raise StateVersionError(
+                f"The state folder {self._path.parent} was migrated by a newer pyexec (schema {found}; this one knows "
+                f"{SCHEMA_VERSION}).",
+                hint="Upgrade this pyexec and start it again, or give it a PYEXEC_HOME of its own.",
+            )
+
+
+def _version(connection: Connection) -> int:
+    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+
+
+def _configure(connection: sqlite3.Connection, _record: ConnectionPoolEntry) -> None:
+    # WAL lets readers and a writer work side by side; NORMAL is durable against every crash but the machine's own,
+    # and what that loses is found again in the executions' folders.
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        connection.execute(f"PRAGMA {pragma}")

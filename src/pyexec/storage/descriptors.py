@@ -1,0 +1,29 @@
+"""What an execution's own folder says about it, so that a lost database can be made anew."""
+
+import json
+import os
+from pathlib import Path
+
+from pyexec.domain.executions import Execution
+from pyexec.storage.executions import from_values, to_values
+
+_NAME = "execution.json"
+
+
+def write_descriptor(folder: Path, execution: Execution) -> None:
+    """Put the record, as it was submitted, into the execution's folder."""
+    with open(folder / _NAME, "w", encoding="utf-8", opener=_private) as file:
+        json.dump(to_values(execution), file)
+
+
+def read_descriptor(folder: Path) -> Execution | None:
+    """Return the record that lies in a folder, or None when there is none to be read."""
+    try:
+        values = json.loads((folder / _NAME).read_bytes())
+        return from_values(values)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

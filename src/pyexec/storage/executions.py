@@ -1,0 +1,195 @@
+"""The records of executions."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pyexec.domain.executions import ACTIVE, Execution, Outcome, Process, State
+from pyexec.storage.database import Database
+from pyexec.storage.schema import executions
+
+_ROWS_AT_ONCE = 500
+
+
+class DuplicateRequestError(Exception):
+    """The owner has used this request id before."""
+
+
+class ExecutionStore:
+    """Records, by owner. Somebody else's id answers like one that does not exist."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, execution: Execution) -> None:
+        """Store a new record.
+
+        Raises:
+            DuplicateRequestError: Its request id is taken.
+        """
+        try:
+            with self._database.writing() as connection:
+                connection.execute(insert(executions).values(to_values(execution)))
+        except IntegrityError as error:
+            raise DuplicateRequestError(execution.request_id) from error
+
+    def get(self, owner: str, execution_id: str) -> Execution | None:
+        """Return one record, or None."""
+        return self._first(self._of(owner, executions.c.id == execution_id))
+
+    def by_request(self, owner: str, request_id: str) -> Execution | None:
+        """Return the record that a repeated call means, or None."""
+        return self._first(self._of(owner, executions.c.request_id == request_id))
+
+    def ids_like(self, owner: str, beginning: str) -> list[str]:
+        """Return the ids that begin so, at most two: one is an answer, two are a question."""
+        query = select(executions.c.id).where(
+            executions.c.owner == owner, executions.c.id.startswith(beginning, autoescape=True)
+        )
+        with self._database.reading() as connection:
+            return list(connection.scalars(query.limit(2)))
+
+    def newest(self, owner: str, *, states: Collection[State] | None, limit: int) -> list[Execution]:
+        """Return up to `limit` records in these states (None: any), newest first."""
+        conditions = [] if states is None else [executions.c.state.in_(states)]
+        query = self._of(owner, *conditions).order_by(executions.c.number.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return [from_values(row) for row in connection.execute(query).mappings()]
+
+    def active(self, owner: str) -> list[Execution]:
+        """Return the records not known to have ended, oldest first."""
+        query = self._of(owner, executions.c.state.in_(ACTIVE)).order_by(executions.c.number)
+        with self._database.reading() as connection:
+            return [from_values(row) for row in connection.execute(query).mappings()]
+
+    def count(self, owner: str, states: Collection[State] | None = None) -> int:
+        """Return how many records there are in these states (None: any)."""
+        query = select(func.count()).select_from(executions).where(executions.c.owner == owner)
+        if states is not None:
+            query = query.where(executions.c.state.in_(states))
+        with self._database.reading() as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def ended(self, owner: str) -> list[Execution]:
+        """Return the records that have ended, oldest first."""
+        query = self._of(owner, executions.c.state.not_in(ACTIVE)).order_by(executions.c.number)
+        with self._database.reading() as connection:
+            return [from_values(row) for row in connection.execute(query).mappings()]
+
+    def mark_running(self, execution: Execution) -> None:
+        """Note that one has started; a record that has gone further stays as it is."""
+        values = {"state": "running", "started_at": execution.started_at, "pid": execution.pid}
+        self._update(execution, values, only_from=("pending",))
+
+    def finish(self, execution: Execution) -> None:
+        """Note the outcome, once; whoever comes second changes nothing."""
+        self._update(execution, to_values(execution), only_from=ACTIVE)
+
+    def forget(self, owner: str, execution_id: str) -> None:
+        """Remove the record of one that was never handed over, as if it had not been asked for."""
+        query = delete(executions).where(executions.c.owner == owner, executions.c.id == execution_id)
+        with self._database.writing() as connection:
+            connection.execute(query)
+
+    def remove(self, owner: str, execution_ids: Iterable[str]) -> int:
+        """Remove ended records; return how many there were."""
+        ids = list(execution_ids)
+        removed = 0
+        for start in range(0, len(ids), _ROWS_AT_ONCE):
+            part = ids[start : start + _ROWS_AT_ONCE]
+            query = delete(executions).where(
+                executions.c.owner == owner, executions.c.id.in_(part), executions.c.state.not_in(ACTIVE)
+            )
+            with self._database.writing() as connection:
+                removed += connection.execute(query).rowcount
+        return removed
+
+    def owners(self) -> list[str]:
+        """Return everybody who has a record."""
+        with self._database.reading() as connection:
+            return list(connection.scalars(select(executions.c.owner).distinct()))
+
+    def known(self, execution_ids: Sequence[str]) -> set[str]:
+        """Return which of these ids have a record, whoever owns it."""
+        found: set[str] = set()
+        with self._database.reading() as connection:
+            for start in range(0, len(execution_ids), _ROWS_AT_ONCE):
+                part = execution_ids[start : start + _ROWS_AT_ONCE]
+                found.update(connection.scalars(select(executions.c.id).where(executions.c.id.in_(part))))
+        return found
+
+    def _update(self, execution: Execution, values: Mapping[str, Any], only_from: Collection[State]) -> None:
+        query = (
+            update(executions)
+            .where(executions.c.owner == execution.owner)
+            .where(executions.c.id == execution.id, executions.c.state.in_(only_from))
+            .values(**values)
+        )
+        with self._database.writing() as connection:
+            connection.execute(query)
+
+    def _of(self, owner: str, *conditions: ColumnElement[bool]) -> Select[Any]:
+        return select(executions).where(executions.c.owner == owner, *conditions)
+
+    def _first(self, query: Select[Any]) -> Execution | None:
+        with self._database.reading() as connection:
+            row = connection.execute(query).mappings().first()
+        return None if row is None else from_values(row)
+
+
+def to_values(execution: Execution) -> dict[str, Any]:
+    """Return a record as plain values: a row of the table, and what lies in the execution's folder."""
+    row = {name: getattr(execution, name) for name in _PLAIN_COLUMNS}
+    outcome = execution.outcome
+    return row | {
+        "dependencies": None if execution.dependencies is None else list(execution.dependencies),
+        "ended_at": outcome.ended_at if outcome else None,
+        "outcome": outcome_to_json(outcome) if outcome else None,
+    }
+
+
+def from_values(values: Mapping[Any, Any]) -> Execution:
+    """Read what `to_values` made."""
+    plain = {name: values[name] for name in _PLAIN_COLUMNS}
+    dependencies = values["dependencies"]
+    outcome = values["outcome"]
+    return Execution(
+        **plain,
+        dependencies=None if dependencies is None else tuple(dependencies),
+        outcome=outcome_from_json(outcome) if outcome else None,
+    )
+
+
+_PLAIN_COLUMNS = (
+    "id",
+    "owner",
+    "state",
+    "kind",
+    "label",
+    "request_id",
+    "directory",
+    "source",
+    "strategy",
+    "python",
+    "timeout_seconds",
+    "stream",
+    "created_at",
+    "started_at",
+    "pid",
+)
+
+
+def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as plain values."""
+    values = {name: getattr(outcome, name) for name in Outcome.__slots__}
+    values["leftover_processes"] = [{"pid": left.pid, "command": left.command} for left in outcome.leftover_processes]
+    return values
+
+
+def outcome_from_json(values: Mapping[str, Any]) -> Outcome:
+    """Read what `outcome_to_json` made; names this version does not know are passed over."""
+    known = {name: values[name] for name in Outcome.__slots__ if name in values}
+    left = tuple(Process(pid=item["pid"], command=item["command"]) for item in values.get("leftover_processes", ()))
+    return Outcome(**{**known, "leftover_processes": left})

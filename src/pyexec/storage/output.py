@@ -1,0 +1,197 @@
+"""Reading what an execution printed, as text that fits an answer."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyexec.domain.cursors import Cursor
+from pyexec.domain.executions import StreamName
+from pyexec_guest import log
+
+WINDOW_BYTES = 2 * 1024 * 1024
+"""How much of a stream is looked at from either end; progress bars fold to far less than their bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamText:
+    """A stream's text from a cursor on, and where to read on.
+
+    `omitted` bytes lie between the head and the tail of `text`, at the line that says so; reading from `next_offset`
+    brings them. `gap` bytes before the beginning of `text` are no longer kept. Sizes are bytes of the raw stream.
+    """
+
+    text: str
+    next_offset: int
+    total: int
+    omitted: int = 0
+    gap: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Both streams."""
+
+    stdout: StreamText
+    stderr: StreamText
+
+    @property
+    def next_cursor(self) -> Cursor:
+        """Where reading goes on."""
+        return Cursor(stdout=self.stdout.next_offset, stderr=self.stderr.next_offset)
+
+    @property
+    def truncated(self) -> bool:
+        """Whether something that is asked for is not in the text."""
+        return bool(self.stdout.omitted or self.stderr.omitted or self.stdout.gap or self.stderr.gap)
+
+
+def read_output(folder: Path, *, since: Cursor | None, max_bytes: int, final: bool) -> Output:
+    """Read both streams from `since` on; together they are at most about `max_bytes` long.
+
+    Without `since` a long stream is shown by its head and its tail; with it, as much as fits from there on.
+    `final` says that nothing more will be written, so that a cut-off character at the end is not waited for.
+    """
+    start = since or Cursor()
+    sizes = {name: _size(folder, name) for name in ("stdout", "stderr")}
+    wanted = {"stdout": sizes["stdout"] - start.stdout, "stderr": sizes["stderr"] - start.stderr}
+    err_share = max(max_bytes // 3, max_bytes - max(0, wanted["stdout"]))
+    err_budget = min(err_share, max(0, wanted["stderr"]))
+    budgets = {"stdout": max_bytes - err_budget, "stderr": err_share}
+
+    def text(name: StreamName, offset: int) -> StreamText:
+        return _read_stream(folder, name, offset, budgets[name], tail=since is None, final=final)
+
+    return Output(stdout=text("stdout", start.stdout), stderr=text("stderr", start.stderr))
+
+
+def read_raw(folder: Path, stream: StreamName, offset: int, limit: int) -> tuple[bytes, int, int]:
+    """Return raw bytes of a stream from `offset` on, where they begin, and how many before that are not kept."""
+    chunk = log.read(str(folder), stream, offset, limit)
+    return chunk.data, chunk.start, chunk.gap
+
+
+def count_events(folder: Path) -> dict[str, int]:
+    """Return how many entries of each kind the event log has."""
+    counts: dict[str, int] = {}
+    for entry in log.events(str(folder)):
+        kind = str(entry.get("k"))
+        counts[kind] = counts.get(kind, 0) + 1
+    return counts
+
+
+def log_bytes(folder: Path) -> int:
+    """Return how much disk an execution's folder takes."""
+    try:
+        return sum(entry.stat(follow_symlinks=False).st_size for entry in folder.iterdir())
+    except OSError:
+        return 0
+
+
+def _size(folder: Path, stream: StreamName) -> int:
+    kept = log.spans(str(folder), stream)
+    return kept[-1].end if kept else 0
+
+
+def _read_stream(
+    folder: Path, stream: StreamName, offset: int, budget: int, *, tail: bool, final: bool
+) -> StreamText:
+    chunk = log.read(str(folder), stream, offset, WINDOW_BYTES)
+    end = chunk.start + len(chunk.data)
+    total = max(end, _size(folder, stream))
+    whole = fold(chunk.data)
+    if end == total and len(whole) <= budget:
+        kept = len(chunk.data) if final else len(chunk.data) - _incomplete(chunk.data)
+        return StreamText(
+            text=fold(chunk.data[:kept]).decode("utf-8", "replace"),
+            next_offset=chunk.start + kept,
+            total=total,
+            gap=chunk.gap,
+        )
+    head, used = take_head(chunk.data, budget // 2 if tail else budget)
+    next_offset = chunk.start + used
+    text = head.decode("utf-8", "replace")
+    omitted = total - next_offset
+    if tail:
+        window = max(next_offset, total - WINDOW_BYTES)
+        last = log.read(str(folder), stream, window, WINDOW_BYTES)
+        ending, skipped = take_tail(last.data, budget - len(head))
+        omitted = max(0, last.start + skipped - next_offset)
+        text += f"\n[... {omitted} bytes left out ...]\n" + ending.decode("utf-8", "replace")
+    return StreamText(text=text, next_offset=next_offset, total=total, omitted=omitted, gap=chunk.gap)
+
+
+def fold(data: bytes) -> bytes:
+    """Return what a terminal would still show of lines that were written over with carriage returns."""
+    if b"\r" not in data:
+        return data
+    return b"\n".join(_fold_line(line) for line in data.split(b"\n"))
+
+
+def _fold_line(line: bytes) -> bytes:
+    if b"\r" not in line:
+        return line
+    return next((part for part in reversed(line.split(b"\r")) if part), b"")
+
+
+def take_head(data: bytes, budget: int) -> tuple[bytes, int]:
+    """Return folded text from the beginning that fits, and how many bytes of `data` it stands for."""
+    parts: list[bytes] = []
+    position = 0
+    room = budget
+    while position < len(data):
+        newline = data.find(b"\n", position)
+        end = len(data) if newline < 0 else newline + 1
+        line = fold(data[position:end])
+        if len(line) > room:
+            if b"\r" not in data[position:end]:
+                line = line[: room - _incomplete(line[:room])]
+                parts.append(line)
+                position += len(line)
+            elif not parts:  # One bar longer than the budget: its last state, cut; it is not worth a second answer.
+                parts.append(line[-room:])
+                position = end
+            break
+        parts.append(line)
+        room -= len(line)
+        position = end
+    return b"".join(parts), position
+
+
+def take_tail(data: bytes, budget: int) -> tuple[bytes, int]:
+    """Return folded text from the end that fits, and at which byte of `data` it begins."""
+    parts: list[bytes] = []
+    position = len(data)
+    room = budget
+    while position > 0:
+        begin = data.rfind(b"\n", 0, position - 1) + 1
+        line = fold(data[begin:position])
+        if len(line) > room:
+            if b"\r" not in line:
+                cut = line[len(line) - room :]
+                cut = cut[_continuation(cut) :]
+                parts.append(cut)
+                position -= len(cut)
+            break
+        parts.append(line)
+        room -= len(line)
+        position = begin
+    return b"".join(reversed(parts)), position
+
+
+def _incomplete(data: bytes) -> int:
+    """Return how many bytes at the end begin a UTF-8 character that is not complete."""
+    for back in range(1, min(3, len(data)) + 1):
+        byte = data[-back]
+        if byte >= 0xC0:
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return back if length > back else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
+def _continuation(data: bytes) -> int:
+    """Return how many bytes at the beginning belong to a character that began before."""
+    count = 0
+    while count < min(3, len(data)) and 0x80 <= data[count] < 0xC0:
+        count += 1
+    return count

@@ -1,0 +1,82 @@
+"""Where everything lies on disk."""
+
+import hashlib
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyexec.domain.errors import DiskFullError, StateUnusableError
+
+PRIVATE = 0o700
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The state folder and the places in it. Everything in it is for its owner's eyes only."""
+
+    root: Path
+
+    @property
+    def database(self) -> Path:
+        """The index of executions."""
+        return self.root / "pyexec.db"
+
+    @property
+    def executions(self) -> Path:
+        """One folder per execution: its log, its outcome, its inline code."""
+        return self.root / "executions"
+
+    @property
+    def logs(self) -> Path:
+        """The servers' own logs."""
+        return self.root / "logs"
+
+    @property
+    def interpreters_cache(self) -> Path:
+        """Versions of the interpreters seen so far."""
+        return self.root / "interpreters.json"
+
+    def execution(self, execution_id: str) -> Path:
+        """The folder of one execution."""
+        return self.executions / execution_id
+
+    def queue(self, owner: str) -> Path:
+        """The line in which this owner's executions stand."""
+        return self.root / "queues" / hashlib.sha256(owner.encode()).hexdigest()[:32]
+
+    def create(self) -> None:
+        """Make the folder and the places in it.
+
+        Raises:
+            StateUnusableError: It cannot be made or written.
+        """
+        try:
+            for folder in (self.root, self.executions, self.logs, self.root / "queues"):
+                folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from error
+        if not os.access(self.root, os.W_OK | os.X_OK):
+            raise self._unusable(PermissionError(13, "Permission denied"))
+
+    def require_room(self, needed: int) -> None:
+        """Refuse new work on a disk that is nearly full.
+
+        Raises:
+            DiskFullError: Fewer than `needed` bytes are free.
+        """
+        free = shutil.disk_usage(self.root).free
+        if free < needed:
+            raise DiskFullError(
+                f"The disk of the state folder {self.root} has {free // 2**20} MB left; {needed // 2**20} MB are needed "
+                "to start new work.",
+                hint="Free some space or run `pyexec jobs prune`; what has run stays readable meanwhile.",
+                free_bytes=free,
+                needed_bytes=needed,
+            )
+
+    def _unusable(self, error: OSError) -> StateUnusableError:
+        return StateUnusableError(
+            f"The state folder {self.root} cannot be used: {error.strerror}.",
+            hint="Set PYEXEC_HOME to a folder that you can write.",
+        )

@@ -1,0 +1,21 @@
+"""The host wall: no wall at all. Code runs as the user who runs pyexec, with everything that user can reach."""
+
+from dataclasses import replace
+
+from pyexec.processes.launcher import Launcher
+from pyexec.processes.strays import MARK
+from pyexec.sandbox.handover import hand_over
+from pyexec.sandbox.ports import Launch
+
+
+class HostWall:
+    """Runs executions as plain processes of this user, each guarded by a keeper of its own."""
+
+    name = "host"
+
+    def __init__(self, launcher: Launcher) -> None:
+        self._launcher = launcher
+
+    def launch(self, launch: Launch) -> None:
+        """See `Wall.launch`. The environment carries a mark by which strays of a killed keeper are found."""
+        hand_over(self._launcher, replace(launch, env={**launch.env, MARK: launch.execution_id}))

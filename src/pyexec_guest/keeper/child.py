@@ -1,0 +1,144 @@
+"""Starting a program: fork, set the stage, exec."""
+
+import fcntl
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from pyexec_guest.keeper import cgroup, linux
+
+PIPE_BYTES = 1024 * 1024
+_SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
+_GET_PIPE_SIZE = getattr(fcntl, "F_GETPIPE_SZ", None)
+
+
+class StartError(Exception):
+    """The program could not be started; the text says why."""
+
+
+@dataclass
+class Child:
+    """A program that was started, until it is reaped."""
+
+    pid: int
+    stdout: int
+    stderr: int
+    status: "int | None" = None
+    user_seconds: float = 0.0
+    system_seconds: float = 0.0
+    peak_rss_bytes: int = 0
+
+    @property
+    def exited(self) -> bool:
+        """Whether the program itself has ended; its descendants may live on."""
+        return self.status is not None
+
+
+def start(
+    argv: "Sequence[str]",
+    *,
+    cwd: str,
+    env: "Mapping[str, str]",
+    stdin: "str | None",
+    group: "str | None",
+) -> Child:
+    """Start a program in a session of its own, with default signals and the given (or an empty) stdin.
+
+    Raises:
+        StartError: The working directory or the program is not there, or may not be used.
+    """
+    with tempfile.TemporaryFile() if stdin else open(os.devnull, "rb") as source:
+        if stdin:
+            source.write(stdin.encode("utf-8", "surrogateescape"))
+            source.seek(0)
+        out_read, out_write = _output_pipe()
+        err_read, err_write = _output_pipe()
+        failure_read, failure_write = os.pipe()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _become(argv, cwd, env, group, parent, (source.fileno(), out_write, err_write), failure_write)
+    for fd in (out_write, err_write, failure_write):
+        os.close(fd)
+    with open(failure_read, "rb") as failures:
+        failure = failures.read()
+    if failure:
+        os.waitpid(pid, 0)
+        os.close(out_read)
+        os.close(err_read)
+        raise StartError(failure.decode("utf-8", "replace"))
+    return Child(pid=pid, stdout=out_read, stderr=err_read)
+
+
+def _become(
+    argv: "Sequence[str]",
+    cwd: str,
+    env: "Mapping[str, str]",
+    group: "str | None",
+    parent: int,
+    standard: "tuple[int, int, int]",
+    failure: int,
+) -> NoReturn:
+    """Turn this freshly forked process into the program; say on `failure` why not, when it cannot."""
+    what = "start"
+    try:
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for number in signal.valid_signals():
+            if signal.getsignal(number) not in (signal.SIG_DFL, None):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        linux.die_with_parent(signal.SIGKILL, parent)
+        if group is not None:
+            what = "enter its control group"
+            cgroup.enter(group)
+        what = f"enter the directory {cwd}"
+        os.chdir(cwd)
+        for number, fd in enumerate(standard):
+            os.dup2(fd, number)
+        what = f"run {argv[0]}"
+        os.execvpe(argv[0], list(argv), dict(env))
+    except OSError as error:
+        os.write(failure, f"could not {what}: {error.strerror}".encode("utf-8", "replace")[:4000])
+    except BaseException as error:  # noqa: BLE001 - nothing may escape into a second copy of the keeper
+        os.write(failure, f"could not {what}: {type(error).__name__}".encode("utf-8", "replace")[:4000])
+    os._exit(127)
+
+
+def _output_pipe() -> "tuple[int, int]":
+    read, write = os.pipe()
+    # Both ends must lie above the standard descriptors, or dup2 in the child would overwrite one of them.
+    if write <= 2:
+        raise StartError("standard descriptors are closed")
+    os.set_blocking(read, False)
+    if _SET_PIPE_SIZE is not None:
+        try:
+            fcntl.fcntl(write, _SET_PIPE_SIZE, PIPE_BYTES)
+        except OSError:
+            pass  # The user's share of pipe memory is used up: the default size works, only slower.
+    return read, write
+
+
+def exit_of(status: int) -> "tuple[int, str | None]":
+    """Return the exit code by the shell's convention, and the signal's name when one ended the program."""
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0:
+        return code, None
+    return 128 - code, signal_name(-code)
+
+
+def signal_name(number: int) -> str:
+    """Return `SIGTERM` for 15, and so on."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+def peak_rss_bytes(maxrss: int) -> int:
+    """Return what `ru_maxrss` means in bytes: Linux counts kilobytes, macOS bytes."""
+    return maxrss if sys.platform == "darwin" else maxrss * 1024

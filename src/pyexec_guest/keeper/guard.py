@@ -1,0 +1,230 @@
+"""The keeper of one execution: waits for its turn, runs it, says how it ended."""
+
+import json
+import os
+import signal
+import socket
+import time
+from typing import Any
+
+from pyexec_guest import log, protocol
+from pyexec_guest.keeper import linux, turn
+from pyexec_guest.keeper.child import Child, StartError
+from pyexec_guest.keeper.listener import Listener
+from pyexec_guest.keeper.loop import Loop
+from pyexec_guest.keeper.output import OutputPump
+from pyexec_guest.keeper.supervisor import Ending, StopRequest, Supervisor
+from pyexec_guest.keeper.tree import Tree
+
+ORDERS_SECONDS = 30.0
+QUEUE_LOOK_SECONDS = 2.0
+PREPARE_LOG_BYTES = 256 * 1024
+RESERVE_BYTES = 16 * 1024
+REASON_CHARACTERS = 4000
+
+
+class Guard:
+    """Guards one execution from its orders to its outcome."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._orders = _receive_orders(connection)
+        self.folder: str = self._orders["folder"]
+        self._loop = Loop()
+        self._stop = StopRequest()
+        self._events = log.EventWriter(self.folder)
+        self._queue = turn.Queue(self._orders["queue"], self._orders["entry"], self._orders["slots"])
+        self._queue_changed = True
+        self._listener = Listener(self._loop, self._on_message, connection)
+        self._tree = Tree(f"pyexec-{self._orders['id']}")
+        self._supervisor = Supervisor(self._loop, self._tree, self._stop, self._on_step)
+        self._started_at: float | None = None
+        self._pumps: tuple[OutputPump, OutputPump] | None = None
+
+    def run(self) -> None:
+        """Do it all; returns when the outcome is written."""
+        self._reserve()
+        self._loop.watch_signals({signal.SIGCHLD: self._supervisor.reap, signal.SIGTERM: self._on_terminate})
+        self._listener.open(self.folder)
+        self._listener.phase("waiting")
+        try:
+            outcome = self._wait_turn() or self._prepare() or self._run()
+        finally:
+            self._tree.close()
+        self._write_outcome(outcome)
+        next_in_line = self._queue.leave()
+        self._listener.close(self.folder)
+        for execution_id in next_in_line:
+            try:
+                turn.wake(os.path.dirname(self.folder), execution_id)
+            except OSError:
+                continue  # It has ended, or will look by itself.
+
+    # -- the stages ------------------------------------------------------------------------------------------------
+
+    def _wait_turn(self) -> "dict[str, Any] | None":
+        look_at = 0.0
+        while not self._stop.asked:
+            if self._queue_changed or time.monotonic() >= look_at:
+                self._queue_changed = False
+                position = self._queue.position()
+                if position == 0:
+                    return None
+                look_at = time.monotonic() + QUEUE_LOOK_SECONDS + position * 0.01
+            self._loop.run_until(lambda: self._stop.asked or self._queue_changed, look_at)
+        return self._describe(Ending(cause="cancelled", reason=self._stop.reason))
+
+    def _prepare(self) -> "dict[str, Any] | None":
+        orders = self._orders
+        if not orders["prepare"]:
+            return None
+        self._listener.phase("preparing")
+        writer = log.StreamWriter(self.folder, "prepare", PREPARE_LOG_BYTES, PREPARE_LOG_BYTES)
+        pump = OutputPump(writer, "prepare", self._loop)
+        deadline = time.monotonic() + orders["prepare_timeout"]
+        try:
+            for argv in orders["prepare"]:
+                ending = self._supervisor.run(
+                    argv, cwd=orders["cwd"], env=orders["env"], stdin=None, deadline=deadline, pumps=(pump, pump)
+                )
+                if ending.cause == "timed_out":
+                    ending.cause = "environment_failed"
+                    ending.reason = f"Preparing the environment took longer than {orders['prepare_timeout']:g} s."
+                elif ending.cause is None and ending.exit_code != 0:
+                    ending.cause, ending.reason = "environment_failed", self._prepare_text()
+                if ending.cause is not None:
+                    return self._describe(ending)
+        except StartError as error:
+            return self._describe(Ending(cause="start_failed", reason=str(error)))
+        finally:
+            pump.close()
+        return None
+
+    def _run(self) -> "dict[str, Any]":
+        orders = self._orders
+        limits = (orders["head_bytes"], orders["tail_bytes"])
+        writers = [log.StreamWriter(self.folder, name, *limits) for name in log.STREAMS]
+        out, err = (
+            OutputPump(writer, name, self._loop, self._on_output)
+            for writer, name in zip(writers, log.STREAMS)
+        )
+        self._pumps = (out, err)
+        timeout: float = orders["timeout"]
+        memory_kills = linux.out_of_memory_kills()
+        try:
+            ending = self._supervisor.run(
+                orders["argv"],
+                cwd=orders["cwd"],
+                env=orders["env"],
+                stdin=orders["stdin"],
+                deadline=time.monotonic() + timeout if timeout else None,
+                pumps=self._pumps,
+                on_start=self._on_start,
+            )
+        except StartError as error:
+            return self._describe(Ending(cause="start_failed", reason=str(error)))
+        finally:
+            out.close()
+            err.close()
+        if ending.cause == "timed_out":
+            ending.reason = f"It ran longer than {timeout:g} s."
+        elif ending.cause is None:
+            ending.cause = "signalled" if ending.signal else "exited"
+            if ending.signal == "SIGKILL" and linux.out_of_memory_kills() > memory_kills:
+                ending.reason = "Meanwhile the kernel ended a process of this machine for want of memory."
+        return self._describe(ending)
+
+    # -- what happens meanwhile ------------------------------------------------------------------------------------
+
+    def _on_message(self, message: "dict[str, Any]") -> None:
+        if message.get("op") == "turn":
+            self._queue_changed = True
+        elif message.get("op") == "stop":
+            kill = message.get("mode") == "kill"
+            reason = str(message.get("reason") or "")[:REASON_CHARACTERS]
+            self._stop.ask(reason or f"It was {'killed' if kill else 'cancelled'} on request.", kill=kill)
+
+    def _on_terminate(self) -> None:
+        self._stop.ask("The system asked the keeper to end.")
+
+    def _on_start(self, child: Child) -> None:
+        self._started_at = time.time()
+        started = {
+            "pid": child.pid,
+            "start_ticks": linux.start_ticks(child.pid),
+            "started_at": self._started_at,
+            "group": self._tree.group,
+            "pipes": [os.fstat(fd).st_ino for fd in (child.stdout, child.stderr)],
+        }
+        _write_atomically(os.path.join(self.folder, "started.json"), started)
+        self._events.note("status", self._started_at, status="running", pid=child.pid)
+        self._listener.phase("running")
+
+    def _on_output(self, stream: str, at: int) -> None:
+        self._events.output(stream, at, time.time())
+        self._listener.output()
+
+    def _on_step(self, step: str, signal_name: "str | None") -> None:
+        self._events.note("status", time.time(), status=step, signal=signal_name)
+        self._listener.phase(step)
+
+    # -- what is written down --------------------------------------------------------------------------------------
+
+    def _prepare_text(self) -> str:
+        text = log.read(self.folder, "prepare", 0, PREPARE_LOG_BYTES).data.decode("utf-8", "replace").strip()
+        return text[-REASON_CHARACTERS:] or "The environment could not be prepared."
+
+    def _describe(self, ending: Ending) -> "dict[str, Any]":
+        usage = self._supervisor.usage
+        outcome: dict[str, Any] = {
+            "v": protocol.VERSION,
+            "kind": ending.cause,
+            "reason": ending.reason,
+            "stopped_by": ending.stopped_by,
+            "started_at": self._started_at,
+            "ended_at": time.time(),
+            "leftover_processes": ending.leftovers,
+            "user_cpu_seconds": round(usage.user_seconds, 6),
+            "system_cpu_seconds": round(usage.system_seconds, 6),
+            "peak_rss_bytes": usage.peak_rss_bytes,
+        }
+        if self._started_at is not None:  # Codes of what only prepared the run are not the program's.
+            outcome |= {"exit_code": ending.exit_code, "signal": ending.signal}
+        return outcome | {f"{pump.name}_bytes": pump.total for pump in self._pumps or ()}
+
+    def _reserve(self) -> None:
+        """Take the room for the outcome now: it must be written on a full disk too."""
+        with open(os.path.join(self.folder, "outcome.part"), "wb", opener=_private) as file:
+            file.write(b" " * RESERVE_BYTES)
+
+    def _write_outcome(self, outcome: "dict[str, Any]") -> None:
+        self._events.note("status", outcome["ended_at"], status="ended", outcome=outcome["kind"])
+        self._events.close()
+        part = os.path.join(self.folder, "outcome.part")
+        with open(part, "r+b") as file:
+            file.write(json.dumps(outcome, separators=(",", ":")).encode("ascii"))
+            file.truncate()
+        os.replace(part, os.path.join(self.folder, "outcome.json"))
+
+
+def _receive_orders(connection: socket.socket) -> "dict[str, Any]":
+    """Read the orders, the first frame of the server that asked for this keeper."""
+    connection.settimeout(ORDERS_SECONDS)
+    decoder = protocol.Decoder(protocol.MAX_FRAME)
+    while True:
+        data = connection.recv(1024 * 1024)
+        if not data:
+            raise SystemExit(0)  # The server is gone before it said what to do.
+        messages = decoder.feed(data)
+        if messages:
+            return messages[0]
+
+
+def _write_atomically(path: str, value: "dict[str, Any]") -> None:
+    part = path + ".part"
+    with open(part, "w", encoding="ascii", opener=_private) as file:
+        json.dump(value, file)
+    os.replace(part, path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,0 +1,144 @@
+"""The keeper's socket: who watches an execution, and what they ask for.
+
+Speaks frames of `protocol`. To a client: `{"t": "hello", "phase": …}` first, `{"t": "phase", "phase": …}` at each
+step, `{"t": "output"}` when there is more to read; end of file means that the outcome is written. From a client:
+`{"op": "stop", "mode": "cancel" | "kill", "reason": …}` and `{"op": "turn"}`.
+"""
+
+import os
+import socket
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from pyexec_guest import protocol
+from pyexec_guest.keeper.loop import Loop
+
+SOCKET_NAME = "socket"
+MAX_CLIENTS = 64
+OUTPUT_NOTICE_SECONDS = 0.02
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.decoder = protocol.Decoder()
+
+
+class Listener:
+    """Accepts clients, hands on what they ask for, tells them what happens. Never waits for one of them."""
+
+    def __init__(
+        self, loop: Loop, on_message: "Callable[[dict[str, Any]], None]", first: socket.socket
+    ) -> None:
+        self._loop = loop
+        self._on_message = on_message
+        self._clients: dict[int, Client] = {}
+        self._phase = "waiting"
+        self._output_pending = False
+        self._next_notice = 0.0
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._add(first)
+        loop.add_timer(self._notify_output)
+
+    def open(self, folder: str) -> None:
+        """Listen in `folder`, which only its owner can enter."""
+        os.chdir(folder)
+        try:
+            self._server.bind(SOCKET_NAME)
+        finally:
+            os.chdir("/")
+        self._server.listen(16)
+        self._server.setblocking(False)
+        self._loop.add_reader(self._server.fileno(), self._accept)
+
+    def phase(self, phase: str) -> None:
+        """Tell everybody which step is under way."""
+        self._phase = phase
+        self._broadcast({"t": "phase", "phase": phase})
+
+    def output(self) -> None:
+        """Note that there is more to read."""
+        self._output_pending = True
+
+    def close(self, folder: str) -> None:
+        """Stop listening, then let go of everybody."""
+        self._server.close()
+        try:
+            os.unlink(os.path.join(folder, SOCKET_NAME))
+        except OSError:
+            pass
+        for client in self._clients.values():
+            client.connection.close()
+
+    def _notify_output(self, now: float) -> "float | None":
+        """Tell of new output, at most so often; return when, if that is later."""
+        if not self._output_pending:
+            return None
+        if now < self._next_notice:
+            return self._next_notice
+        self._output_pending = False
+        self._next_notice = now + OUTPUT_NOTICE_SECONDS
+        self._broadcast({"t": "output"})
+        return None
+
+    def _accept(self) -> None:
+        try:
+            connection, _address = self._server.accept()
+        except OSError:
+            return
+        if len(self._clients) >= MAX_CLIENTS or not _may_talk(connection):
+            connection.close()
+            return
+        self._add(connection)
+
+    def _add(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
+        client = Client(connection)
+        self._clients[connection.fileno()] = client
+        self._loop.add_reader(connection.fileno(), lambda: self._read(client))
+        self._send(client, {"t": "hello", "v": protocol.VERSION, "phase": self._phase})
+
+    def _read(self, client: Client) -> None:
+        try:
+            data = client.connection.recv(65536)
+            messages = client.decoder.feed(data)
+        except BlockingIOError:
+            return
+        except (OSError, protocol.ProtocolError):
+            data, messages = b"", []
+        for message in messages:
+            self._on_message(message)
+        if not data:
+            self._remove(client)
+
+    def _remove(self, client: Client) -> None:
+        if self._clients.pop(client.connection.fileno(), None) is not None:
+            self._loop.remove_reader(client.connection.fileno())
+            client.connection.close()
+
+    def _broadcast(self, message: "dict[str, Any]") -> None:
+        for client in list(self._clients.values()):
+            self._send(client, message)
+
+    def _send(self, client: Client, message: "dict[str, Any]") -> None:
+        frame = protocol.encode(message)
+        try:
+            if client.connection.send(frame) != len(frame):
+                self._remove(client)  # It does not read; a torn frame would only mislead it.
+        except BlockingIOError:
+            if message["t"] != "output":
+                self._remove(client)
+        except OSError:
+            self._remove(client)
+
+
+def _may_talk(connection: socket.socket) -> bool:
+    if sys.platform != "linux":
+        return True  # The folder's mode is all there is.
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _pid, uid, _gid = struct.unpack("3i", credentials)
+    return uid in (0, os.geteuid())

@@ -1,0 +1,56 @@
+"""Everything an execution has started, and how to end it."""
+
+import os
+import signal
+
+from pyexec_guest.keeper import cgroup, linux
+
+
+class Tree:
+    """The processes of one execution, wherever they went: `setsid`, double forks and cleared environments included.
+
+    Known by their control group where one could be made, else by descent: the keeper adopts what loses its parent.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._root = os.getpid()
+        self._can_descend = linux.adopt_orphans()
+        self.group = cgroup.create(name)
+
+    def group_members(self) -> "list[int]":
+        """Return the living processes of the control group, the cheaper question; none where there is no group."""
+        return cgroup.members(self.group) if self.group is not None else []
+
+    def members(self) -> "list[int]":
+        """Return the living processes."""
+        found = linux.descendants(self._root) if self._can_descend else []
+        return found + [pid for pid in self.group_members() if pid not in found]
+
+    def signal(self, number: int) -> None:
+        """Send a signal to each of them."""
+        for pid in self.members():
+            _send(pid, number)
+
+    def kill(self) -> None:
+        """Kill them all; none can escape by forking meanwhile."""
+        if self.group is not None:
+            cgroup.kill(self.group)
+        stopped: set[int] = set()
+        while fresh := [pid for pid in self.members() if pid not in stopped]:
+            for pid in fresh:  # A stopped process starts no other, so this ends.
+                _send(pid, signal.SIGSTOP)
+            stopped.update(fresh)
+        for pid in stopped:
+            _send(pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Remove the control group."""
+        if self.group is not None:
+            cgroup.remove(self.group)
+
+
+def _send(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # Already gone; or it became another user, and only its control group can reach it.

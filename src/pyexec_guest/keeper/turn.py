@@ -1,0 +1,85 @@
+"""Waiting for one's turn: at most so many executions of one owner run at once, in the order of submission.
+
+The queue is a folder with one entry per execution that waits or runs, named by its place in line. Each entry is a
+hard link to the lock file of its execution, so a lock that can be had means that the keeper is gone and the entry
+does not count. Whoever ends wakes the next in line; a slow look around covers keepers that could not.
+"""
+
+import fcntl
+import os
+import socket
+
+from pyexec_guest import protocol
+
+
+class Queue:
+    """The line that one execution stands in."""
+
+    def __init__(self, folder: str, entry: str, slots: int) -> None:
+        self._folder = folder
+        self._entry = entry
+        self._slots = slots
+
+    def position(self) -> int:
+        """Return how many others must end before this one may run; 0 means go."""
+        ahead = 0
+        for entry in self._entries():
+            if entry >= self._entry:
+                break
+            ahead += self._alive(entry)
+        return max(0, ahead - self._slots + 1)
+
+    def leave(self) -> "list[str]":
+        """Give up the place; return the ids of those who should look again."""
+        path = os.path.join(self._folder, self._entry)
+        if os.path.exists(path):
+            os.unlink(path)
+        return [id_of(entry) for entry in self._entries()[self._slots - 1 : self._slots + 1]]
+
+    def _entries(self) -> "list[str]":
+        return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
+
+    def _alive(self, entry: str) -> bool:
+        path = os.path.join(self._folder, entry)
+        if is_locked(path):
+            return True
+        try:
+            os.unlink(path)
+        except OSError:
+            pass  # Somebody else cleared it away.
+        return False
+
+
+def id_of(entry: str) -> str:
+    """Return the execution id in the name of a queue entry."""
+    return entry.partition("-")[2]
+
+
+def is_locked(path: str) -> bool:
+    """Tell whether somebody holds the lock file; a missing file is not held."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def wake(executions: str, execution_id: str) -> None:
+    """Tell another keeper to look at the queue now; it looks by itself a little later in any case."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
+        peer.settimeout(0.2)
+        folder = os.open(os.path.join(executions, execution_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # The path of a unix socket may be 107 bytes long; a relative one always fits.
+            os.fchdir(folder)
+            peer.connect("socket")
+            peer.sendall(protocol.encode({"op": "turn"}))
+        finally:
+            os.chdir("/")
+            os.close(folder)

@@ -1,0 +1,210 @@
+"""The event log of one execution, as files that are true at any moment.
+
+Each output stream is a row of plain files that hold its raw bytes:
+
+    stdout                            the head, from byte 0
+    stdout.00000000000026214400       a segment of the tail; its name says at which byte of the stream it begins
+
+Segments are only ever appended to, and the oldest is deleted when the tail grows past its share, so a reader never
+sees a byte in the wrong place, whoever is killed when. Bytes that fit nowhere (the middle of a long stream, a full
+disk) leave a gap between two names. `events` is JSON lines, numbered by `n`, that say what happened when: an entry
+of kind `stdout` or `stderr` says that the stream continues at byte `at` from time `t` on.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+HEAD_BYTES = 25 * 1024 * 1024
+TAIL_BYTES = 25 * 1024 * 1024
+SEGMENTS = 8
+MAX_EVENTS_BYTES = 8 * 1024 * 1024
+OUTPUT_EVENT_SECONDS = 1.0
+STREAMS = ("stdout", "stderr")
+
+
+class Span(NamedTuple):
+    """One file of a stream: the bytes of the stream from `start` up to `end` lie in `name`."""
+
+    start: int
+    end: int
+    name: str
+
+
+class Chunk(NamedTuple):
+    """Bytes of a stream from `start` on; `gap` bytes before `start` were asked for and are no longer kept."""
+
+    start: int
+    data: bytes
+    gap: int
+
+
+class StreamWriter:
+    """Appends to one stream; keeps its head and its tail, counts everything."""
+
+    def __init__(self, folder: str, name: str, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
+        self._folder = folder
+        self._name = name
+        self._head_bytes = max(1, head_bytes)
+        self._segment_bytes = max(1, tail_bytes // SEGMENTS)
+        self._segments: list[str] = []
+        self.total = 0
+        self.dropped = 0
+        self._room = self._head_bytes
+        self._fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def write(self, data: memoryview) -> None:
+        """Append `data`. A full disk drops what does not fit and goes on counting."""
+        while data:
+            if self._room == 0 and not self._next_segment():
+                self._drop(len(data))
+                return
+            try:
+                written = os.write(self._fd, data[: self._room])
+            except OSError:
+                self._discard_empty_segment()
+                self._drop(len(data))
+                return
+            self.total += written
+            self._room -= written
+            data = data[written:]
+            if len(self._segments) > SEGMENTS:
+                os.unlink(self._segments.pop(0))
+
+    def close(self) -> None:
+        """Close the open file."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _drop(self, size: int) -> None:
+        self.total += size
+        self.dropped += size
+        self._room = 0  # What follows a gap needs a name that says where it begins.
+
+    def _next_segment(self) -> bool:
+        path = os.path.join(self._folder, f"{self._name}.{self.total:020d}")
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        except OSError:
+            return False
+        self.close()
+        self._fd = fd
+        self._segments.append(path)
+        self._room = self._segment_bytes
+        return True
+
+    def _discard_empty_segment(self) -> None:
+        if self._segments and self._room == self._segment_bytes:
+            os.unlink(self._segments.pop())
+
+
+class EventWriter:
+    """Appends numbered entries to `events`; coarse once the file is large."""
+
+    def __init__(self, folder: str) -> None:
+        self._fd = os.open(
+            os.path.join(folder, "events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+        )
+        self._size = 0
+        self._number = 0
+        self._last_stream = ""
+        self._last_time = 0.0
+
+    def output(self, stream: str, at: int, now: float) -> None:
+        """Note that `stream` continues at byte `at`, when that says something new."""
+        switched = stream != self._last_stream and self._size < MAX_EVENTS_BYTES
+        if switched or now - self._last_time >= OUTPUT_EVENT_SECONDS:
+            self._last_stream = stream
+            self._last_time = now
+            self.note(stream, now, at=at)
+
+    def note(self, kind: str, now: float, **fields: Any) -> None:
+        """Append one entry; a full disk loses it, and nothing else."""
+        self._number += 1
+        line = json.dumps({"n": self._number, "t": round(now, 3), "k": kind, **fields}, separators=(",", ":"))
+        try:
+            self._size += os.write(self._fd, line.encode("ascii") + b"\n")
+        except OSError:
+            return
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+
+def spans(folder: str, stream: str) -> "list[Span]":
+    """Return where the kept bytes of `stream` lie, in order."""
+    found: list[Span] = []
+    prefix = stream + "."
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return found
+    for name in names:
+        if name == stream:
+            start = 0
+        elif name.startswith(prefix) and name[len(prefix) :].isdecimal():
+            start = int(name[len(prefix) :])
+        else:
+            continue
+        try:
+            size = os.stat(os.path.join(folder, name)).st_size
+        except OSError:
+            continue
+        if size or start == 0:
+            found.append(Span(start, start + size, name))
+    found.sort()
+    return found
+
+
+def read(folder: str, stream: str, offset: int, limit: int) -> Chunk:
+    """Read up to `limit` bytes of `stream` from byte `offset` on, or from where the kept bytes go on after it.
+
+    The bytes are contiguous: reading stops at a gap.
+    """
+    for _attempt in range(8):
+        chunk = _read_once(folder, stream, offset, limit)
+        if chunk is not None:
+            return chunk
+    return Chunk(offset, b"", 0)
+
+
+def _read_once(folder: str, stream: str, offset: int, limit: int) -> "Chunk | None":
+    kept = [span for span in spans(folder, stream) if span.end > offset]
+    if not kept:
+        return Chunk(offset, b"", 0)
+    start = max(offset, kept[0].start)
+    parts: list[bytes] = []
+    position = start
+    for span in kept:
+        if span.start > position or position - start >= limit:
+            break
+        wanted = min(span.end - position, limit - (position - start))
+        try:
+            with open(os.path.join(folder, span.name), "rb") as file:
+                file.seek(position - span.start)
+                part = file.read(wanted)
+        except FileNotFoundError:
+            return None  # The writer deleted this segment since it was listed: look again.
+        parts.append(part)
+        position += len(part)
+        if len(part) < wanted:
+            break
+    return Chunk(start, b"".join(parts), start - offset)
+
+
+def events(folder: str) -> "Iterator[dict[str, Any]]":
+    """Yield the entries of the log; a line that was cut off ends it."""
+    try:
+        with open(os.path.join(folder, "events"), encoding="ascii") as file:
+            for line in file:
+                try:
+                    entry = json.loads(line)
+                except ValueError:
+                    return
+                if isinstance(entry, dict):
+                    yield entry
+    except OSError:
+        return

@@ -1,0 +1,62 @@
+"""Length-prefixed JSON frames: how server, keeper and guest talk.
+
+A frame is a four-byte big-endian length and that many bytes of UTF-8 JSON, always an object. Whoever reads treats
+what arrives as hostile: the size is checked before anything is kept, and a breach ends the conversation.
+"""
+
+import json
+import struct
+from typing import Any
+
+VERSION = 1
+MAX_FRAME = 64 * 1024 * 1024
+SMALL_FRAME = 64 * 1024
+
+_LENGTH = struct.Struct(">I")
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is not a frame of ours."""
+
+
+def encode(message: "dict[str, Any]") -> bytes:
+    """Return `message` as one frame."""
+    body = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    return _LENGTH.pack(len(body)) + body
+
+
+class Decoder:
+    """Turns bytes as they arrive into messages; holds at most one frame."""
+
+    def __init__(self, max_frame: int = SMALL_FRAME) -> None:
+        self._max_frame = max_frame
+        self._buffer = bytearray()
+
+    def feed(self, data: "bytes | memoryview") -> "list[dict[str, Any]]":
+        """Add `data`; return the messages that are complete now.
+
+        Raises:
+            ProtocolError: A frame is too large, or is not a JSON object.
+        """
+        self._buffer += data
+        messages: list[dict[str, Any]] = []
+        while len(self._buffer) >= _LENGTH.size:
+            (size,) = _LENGTH.unpack_from(self._buffer)
+            if size > self._max_frame:
+                raise ProtocolError(f"frame of {size} bytes; at most {self._max_frame} are allowed")
+            end = _LENGTH.size + size
+            if len(self._buffer) < end:
+                break
+            messages.append(_parse(bytes(self._buffer[_LENGTH.size : end])))
+            del self._buffer[:end]
+        return messages
+
+
+def _parse(body: bytes) -> "dict[str, Any]":
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("frame is not JSON") from error
+    if not isinstance(message, dict):
+        raise ProtocolError("frame is not a JSON object")
+    return message
