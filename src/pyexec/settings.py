@@ -38,41 +38,38 @@ class Variable:
     name: str
     meaning: str
     default: str
+    allowed: str
     read: Callable[[str], Any]
     limit: str | None = None
 
 
 def _number(low: float, high: float, factor: float = 1) -> Callable[[str], float]:
     def read(text: str) -> float:
-        value = float(text)
-        if not low <= value <= high:
-            raise ValueError
-        return value * factor
+        return _between(float(text), low, high) * factor
 
-    read.__doc__ = f"a number between {low:g} and {high:g}"
     return read
 
 
 def _whole(low: int, high: int, factor: int = 1) -> Callable[[str], int]:
     def read(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError
-        return value * factor
+        return int(_between(int(text), low, high)) * factor
 
-    read.__doc__ = f"a whole number between {low} and {high}"
     return read
 
 
+def _between(value: float, low: float, high: float) -> float:
+    if not low <= value <= high:
+        raise ValueError
+    return value
+
+
 def _level(text: str) -> str:
-    """debug, info, warning or error"""  # noqa: D400, D403, D415 - completes a sentence
     if text.lower() not in _LOG_LEVELS:
         raise ValueError
     return text.lower()
 
 
 def _path(text: str) -> Path:
-    """an absolute path"""  # noqa: D400, D403, D415 - completes a sentence
     path = Path(text).expanduser()
     if not path.is_absolute():
         raise ValueError
@@ -84,24 +81,28 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_HOME",
         meaning="The state folder: records, logs, outcomes.",
         default="the user's state folder (~/.local/state/pyexec); /var/lib/pyexec for root",
+        allowed="an absolute path",
         read=_path,
     ),
     Variable(
         name="PYEXEC_LOG_LEVEL",
         meaning="What goes to stderr and to the log: debug, info, warning or error.",
         default="info",
+        allowed="debug, info, warning or error",
         read=_level,
     ),
     Variable(
         name="PYEXEC_WAIT_SECONDS",
         meaning="How long a tool waits for a program to end before it hands back a job id.",
         default="20",
+        allowed="a number between 0 and 3600",
         read=_number(0, 3600),
     ),
     Variable(
         name="PYEXEC_CONCURRENT",
         meaning="How many programs of one user run at once; others wait in order.",
         default="cores x 4",
+        allowed="a whole number between 1 and 4096",
         read=_whole(1, 4096),
         limit="concurrent",
     ),
@@ -109,6 +110,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_QUEUED",
         meaning="How many programs of one user may wait or run altogether.",
         default="1000",
+        allowed="a whole number between 1 and 100000",
         read=_whole(1, 100_000),
         limit="queued",
     ),
@@ -116,6 +118,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_KEPT_OUTPUT_MB",
         meaning="How much of each output stream is kept on disk: half from its beginning, half from its end.",
         default="50",
+        allowed="a whole number between 1 and 100000",
         read=_whole(1, 100_000, MEGABYTE),
         limit="kept_output",
     ),
@@ -123,6 +126,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_ANSWER_OUTPUT_BYTES",
         meaning="How much output an answer carries when the caller does not say.",
         default="60000",
+        allowed="a whole number between 100 and 4194304",
         read=_whole(100, 4 * MEGABYTE),
         limit="answer_output",
     ),
@@ -130,6 +134,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_RETENTION_DAYS",
         meaning="How long ended executions are kept.",
         default="14",
+        allowed="a number between 0 and 36500",
         read=_number(0, 36500, DAY),
         limit="retention_age",
     ),
@@ -137,6 +142,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_RETENTION_MB",
         meaning="How much disk ended executions of one user may take.",
         default="2048",
+        allowed="a whole number between 1 and 1000000000",
         read=_whole(1, 10**9, MEGABYTE),
         limit="retention_size",
     ),
@@ -144,6 +150,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_FREE_DISK_MB",
         meaning="Below this much free disk no new work is taken.",
         default="64",
+        allowed="a whole number between 0 and 1000000000",
         read=_whole(0, 10**9, MEGABYTE),
         limit="free_disk",
     ),
@@ -151,6 +158,7 @@ VARIABLES: tuple[Variable, ...] = (
         name="PYEXEC_PREPARE_SECONDS",
         meaning="How long making the environment of one execution may take.",
         default="900",
+        allowed="a number between 1 and 86400",
         read=_number(1, 86400),
         limit="prepare_timeout",
     ),
@@ -189,7 +197,7 @@ def _read(variable: Variable, text: str) -> Any:
         return variable.read(text)
     except ValueError:
         raise InvalidArgumentError(
-            f"{variable.name} is {text!r}; it must be {variable.read.__doc__}.", hint=variable.meaning
+            f"{variable.name} is {text!r}; it must be {variable.allowed}.", hint=variable.meaning
         ) from None
 
 

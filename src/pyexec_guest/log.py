@@ -51,7 +51,7 @@ class StreamWriter:
         self._segments: list[str] = []
         self.total = 0
         self.dropped = 0
-        self._room = self._head_bytes
+        self._room: int = self._head_bytes
         self._fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def write(self, data: memoryview) -> None:
@@ -104,9 +104,7 @@ class EventWriter:
     """Appends numbered entries to `events`; coarse once the file is large."""
 
     def __init__(self, folder: str) -> None:
-        self._fd = os.open(
-            os.path.join(folder, "events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
-        )
+        self._fd = os.open(os.path.join(folder, "events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._size = 0
         self._number = 0
         self._last_stream = ""

@@ -6,7 +6,7 @@ what arrives as hostile: the size is checked before anything is kept, and a brea
 
 import json
 import struct
-from typing import Any
+from typing import Any, cast
 
 VERSION = 1
 MAX_FRAME = 64 * 1024 * 1024
@@ -59,4 +59,4 @@ def _parse(body: bytes) -> "dict[str, Any]":
         raise ProtocolError("frame is not JSON") from error
     if not isinstance(message, dict):
         raise ProtocolError("frame is not a JSON object")
-    return message
+    return cast("dict[str, Any]", message)

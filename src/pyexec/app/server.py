@@ -37,4 +37,3 @@ async def _look_after(services: LazyServices) -> None:
         _log.warning("not ready yet: %s", error.sentence())  # Whoever calls a tool is told, and tries again.
         return
     await opened.retention.sweep_forever()
-

@@ -116,7 +116,8 @@ async def _print_log(services: Services, principal: Principal, job: str, *, foll
 def _row(execution: Execution) -> str:
     started = _time(execution.started_at or execution.created_at)
     seconds = execution.elapsed(time.time())
-    return f"{execution.id[:SHORT_ID]}  {execution.state:9}  {started}  {seconds:9.2f}  {execution.label or execution.source}"
+    what = execution.label or execution.source
+    return f"{execution.id[:SHORT_ID]}  {execution.state:9}  {started}  {seconds:9.2f}  {what}"
 
 
 def _facts(execution: Execution) -> list[tuple[str, object]]:

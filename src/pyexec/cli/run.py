@@ -28,11 +28,15 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-c", "code", help="Run this code instead of a file.")
-@click.option("--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable.")
+@click.option(
+    "--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable."
+)
 @click.option("-p", "--python", "python_version", metavar="VERSION", help="3.13, 3.13.2 or >=3.11; needs uv.")
 @click.option("--uv/--no-uv", default=True, help="Run with uv (default), or with the python on PATH.")
 @click.option("--timeout", type=float, default=0, metavar="SECONDS", help="End it after this long; 0: never.")
-@click.option("--env", multiple=True, callback=_variables, metavar="NAME=VALUE", help="An environment variable; repeatable.")
+@click.option(
+    "--env", multiple=True, callback=_variables, metavar="NAME=VALUE", help="An environment variable; repeatable."
+)
 @click.option("--env-file", metavar="FILE", help="A .env file.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where to run; default: the current directory.")
 @click.option("-i", "--stdin", "pass_stdin", is_flag=True, help="Pass standard input on, read to its end first.")
@@ -76,7 +80,9 @@ def command(
         label=label,
     )
     if detach:
-        _print_detached(session.run(lambda services, who: services.executions.submit(who, request), directory), as_json=as_json)
+        _print_detached(
+            session.run(lambda services, who: services.executions.submit(who, request), directory), as_json=as_json
+        )
         return
     try:
         execution, stderr_end = session.run(lambda services, who: _attend(services, who, request), directory)

@@ -34,5 +34,5 @@ class Cursor:
             pass
         raise InvalidArgumentError(
             f"cursor {text[:40]!r} is not a cursor of this server.",
-            hint="Pass the next_cursor of an earlier answer about the same job, or leave it out to read from the start.",
+            hint="Pass the next_cursor of an earlier answer about the same job, or none to read from the start.",
         )

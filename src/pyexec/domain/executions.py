@@ -36,7 +36,8 @@ def may_follow(old: State, new: State) -> bool:
     seen: set[State] = set()
     frontier: set[State] = {old}
     while frontier:
-        frontier = {step for state in frontier for step in TRANSITIONS[state]} - seen
+        following: set[State] = {step for state in frontier for step in TRANSITIONS[state]}
+        frontier = following - seen
         seen |= frontier
     return new in seen
 
@@ -118,6 +119,8 @@ class Execution:
     source: str
     strategy: Strategy
     python: str
+    python_version: str | None
+    notes: tuple[str, ...] = ()
     dependencies: tuple[str, ...] | None
     timeout_seconds: float
     stream: bool

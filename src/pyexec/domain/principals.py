@@ -14,4 +14,6 @@ class Principal:
     @property
     def key(self) -> str:
         """The owner as stored in every record; equal for equal principals only."""
-        return "|".join(part.replace("%", "%25").replace("|", "%7C") for part in (self.issuer, self.subject, self.client))
+        return "|".join(
+            part.replace("%", "%25").replace("|", "%7C") for part in (self.issuer, self.subject, self.client)
+        )

@@ -12,9 +12,10 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _URL = re.compile(r"https?://[^\s`)>]+")
 # Labels of uv 0.13, and after them those of earlier ones.
-_ERROR = ("error:", "×")
+_CROSS = "\N{MULTIPLICATION SIGN}"
+_ERROR = ("error:", _CROSS)
 _CAUSE = ("cause:", "Caused by:", "╰─▶")
-_LINE = re.compile(r"^ {0,2}(?P<label>error:|cause:|hint:|×|Caused by:|╰─▶)\s*(?P<text>.*)$")
+_LINE = re.compile(rf"^ {{0,2}}(?P<label>error:|cause:|hint:|{_CROSS}|Caused by:|╰─▶)\s*(?P<text>.*)$")
 _UNREACHABLE = ("error sending request", "Request failed after", "Could not connect", "Failed to fetch")
 _REFUSED = re.compile(r"HTTP status (?:client|server) error \((\d{3}[^)]*)\)")
 _OFFLINE = "network was disabled"

@@ -45,6 +45,8 @@ def read_header(source: bytes) -> ScriptHeader:
         InvalidArgumentError: There are two headers, it is not closed, or what is in it cannot be read. The
             message names the line.
     """
+    if b"# /// script" not in source:  # Nearly always; decoding a large script takes time.
+        return ScriptHeader()
     text = _decode(source).replace("\r\n", "\n").replace("\r", "\n")
     opening = _OPENING.search(text)
     if opening is None:

@@ -85,18 +85,25 @@ class InterpreterFinder:
 
     async def available(self) -> list[Interpreter]:
         """Return every interpreter that works, in the order they are preferred; broken ones are left out."""
-        paths = await anyio.to_thread.run_sync(list[Path], all_interpreters(self._environ, self._own))
-        found: dict[int, Interpreter] = {}
+        found = await anyio.to_thread.run_sync(self._remembered)
 
-        async def look(place: int, path: Path) -> None:
-            interpreter = await anyio.to_thread.run_sync(self._look, path)
-            if interpreter is not None:
-                found[place] = interpreter
+        async def look(path: Path) -> None:
+            found[path] = await anyio.to_thread.run_sync(self._look, path)
 
         async with anyio.create_task_group() as group:
-            for place, path in enumerate(paths):
-                group.start_soon(look, place, path)
-        return [found[place] for place in sorted(found)]
+            for path, interpreter in list(found.items()):
+                if interpreter is None:
+                    group.start_soon(look, path)
+        return [interpreter for interpreter in found.values() if interpreter is not None]
+
+    def _remembered(self) -> dict[Path, Interpreter | None]:
+        """Return every interpreter in order, with None for those that have to be started."""
+        found: dict[Path, Interpreter | None] = {}
+        for path in all_interpreters(self._environ, self._own):
+            mark = fingerprint(path)
+            version = self._cache.get(path, mark) if mark is not None else None
+            found[path] = Interpreter(path=path, version=version) if version is not None else None
+        return found
 
     def _first(self, candidates: Iterator[Path]) -> Interpreter | None:
         looked_at = (self._look(path) for path in candidates)

@@ -1,5 +1,6 @@
 """Where Python interpreters are on this machine. Only looks: nothing is started, nothing downloaded."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -113,9 +114,12 @@ def _installed(folder: Path, program: str) -> Iterator[Path]:
 
 
 def _versioned(directory: Path) -> Iterator[Path]:
-    found = ((_VERSIONED.fullmatch(entry.name), entry) for entry in _entries(directory))
-    by_minor = {int(match[1]): entry for match, entry in found if match is not None}
-    yield from _programs(by_minor[minor] for minor in sorted(by_minor, reverse=True))
+    try:
+        names = os.listdir(directory)  # Thousands in /usr/bin: no Path for each.
+    except OSError:
+        return
+    found = {int(match[1]): match[0] for match in map(_VERSIONED.fullmatch, names) if match is not None}
+    yield from _programs(directory / found[minor] for minor in sorted(found, reverse=True))
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -1,13 +1,22 @@
 """One sentence for whoever reads a result that is not a success: what it means and what to do next."""
 
 import re
+from collections.abc import Mapping
 
-from pyexec.domain.executions import Execution, Outcome
+from pyexec.domain.executions import Execution, Outcome, OutcomeKind
 
 _NO_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
 _NO_STDIN = re.compile(r"^EOFError: EOF when reading a line", re.MULTILINE)
 _LAST_ERROR = re.compile(r"^(\w[\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Group)\b.*)$", re.MULTILINE)
 _SUMMARY_LENGTH = 300
+
+_ADVICE: Mapping[OutcomeKind, str] = {
+    "timed_out": "Give a larger timeout_seconds, or 0 for none; all output up to then is kept.",
+    "lost": "Run it again if it is safe to repeat; what it printed before is still readable.",
+    "environment_failed": "The code was not run; correct the dependencies or the Python version and try again.",
+    "start_failed": "The code was not run; check that the directory and the interpreter can be used.",
+    "signalled": "SIGKILL from outside often means that memory ran out; try with less data.",
+}
 
 
 def error_of(execution: Execution, stderr: str) -> str | None:
@@ -19,8 +28,8 @@ def error_of(execution: Execution, stderr: str) -> str | None:
         case "exited":
             return _of_exit(outcome, stderr)
         case "signalled":
-            meanwhile = f" {outcome.reason}" if outcome.reason else ""
-            return f"It was ended by {outcome.signal} (exit code {outcome.exit_code}), which pyexec did not send.{meanwhile}"
+            sent = f"It was ended by {outcome.signal} (exit code {outcome.exit_code}), which pyexec did not send."
+            return f"{sent} {outcome.reason}" if outcome.reason else sent
         case "timed_out" | "cancelled":
             ended = f" It was ended with {outcome.stopped_by}." if outcome.stopped_by else ""
             return f"{outcome.reason or ''}{ended}".strip()
@@ -33,21 +42,11 @@ def advice_for(execution: Execution, stderr: str) -> str | None:
     outcome = execution.outcome
     if outcome is None:
         return None
-    match outcome.kind:
-        case "timed_out":
-            return "Give a larger timeout_seconds, or 0 for none; all output up to then is kept."
-        case "lost":
-            return "Run it again if it is safe to repeat; what it printed before is still readable."
-        case "environment_failed":
-            return "The code was not run; correct the dependencies or the Python version and try again."
-        case "start_failed":
-            return "The code was not run; check that the directory and the interpreter can be used."
-        case "signalled" if outcome.signal == "SIGKILL":
-            return "SIGKILL from outside often means that memory ran out; try with less data."
-        case "exited" if outcome.exit_code != 0:
-            return _for_stderr(stderr)
-        case _:
-            return None
+    if outcome.kind == "exited":
+        return _for_stderr(stderr) if outcome.exit_code else None
+    if outcome.kind == "signalled" and outcome.signal != "SIGKILL":
+        return None
+    return _ADVICE.get(outcome.kind)
 
 
 def _of_exit(outcome: Outcome, stderr: str) -> str:

@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +125,7 @@ class Retention:
         return removed
 
     @contextmanager
-    def _alone(self) -> Iterator[bool]:
+    def _alone(self) -> Generator[bool]:
         fd = os.open(self._folder.root / "sweep.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             yield _try_lock(fd)

@@ -18,6 +18,7 @@ from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, Outcom
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.environments.plan import Planner, RunPlan
+from pyexec.environments.python_versions import show
 from pyexec.environments.variables import child_environment
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.sandbox.claims import claim
@@ -137,9 +138,7 @@ class ExecutionService:
                     await anyio.sleep(PAUSE_SECONDS)
         return execution if execution.ended else await self.get(principal, execution_id)
 
-    async def follow(
-        self, principal: Principal, execution_id: str, *, to_end: bool = True
-    ) -> AsyncIterator[Piece]:
+    async def follow(self, principal: Principal, execution_id: str, *, to_end: bool = True) -> AsyncIterator[Piece]:
         """Yield what an execution has printed so far, as raw bytes; and `to_end` what it prints until it has ended.
 
         Raises:
@@ -218,7 +217,7 @@ class ExecutionService:
         ]
 
     async def stop(self, principal: Principal, execution_id: str, mode: StopMode, reason: str) -> Execution:
-        """End an execution: `cancel` interrupts, then asks, then kills; `kill` kills at once. Ended ones stay as they are.
+        """End an execution: `cancel` interrupts, then asks, then kills; `kill` kills at once. Ended ones stay ended.
 
         Returns when its processes are gone.
         """
@@ -322,7 +321,8 @@ class ExecutionService:
         execution = await run_sync(self._store.get, principal.key, execution_id)
         if execution is None:
             raise NotFoundError(
-                f"There is no job {execution_id[:64]!r}.", hint="py_list_jobs lists those there are; old ones are removed."
+                f"There is no job {execution_id[:64]!r}.",
+                hint="py_list_jobs lists those there are; old ones are removed.",
             )
         return execution
 
@@ -368,6 +368,8 @@ def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest
         source="inline" if checked.script is None else str(checked.script),
         strategy=plan.strategy,
         python=plan.python,
+        python_version=show(plan.interpreter.version) if plan.interpreter else None,
+        notes=plan.notes,
         dependencies=request.dependencies,
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,

@@ -1,7 +1,7 @@
 """Argument types that take what clients really send: lists and objects also as JSON text."""
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import BeforeValidator, Field
 
@@ -20,9 +20,9 @@ def _texts(value: Any) -> Any:
     """Take numbers in a list or object for their text: a command line and an environment hold nothing else."""
     value = _from_json(value)
     if isinstance(value, list):
-        return [_text(item) for item in value]
+        return [_text(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {name: _text(item) for name, item in value.items()}
+        return {name: _text(item) for name, item in cast("dict[Any, Any]", value).items()}
     return value
 
 

@@ -1,7 +1,7 @@
 """Telling a client that cancels a call from one that merely vanishes: only the first ends the execution."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
@@ -36,7 +36,7 @@ class CancellationWatch(Middleware):
         """Note a cancellation."""
         if context.method == "notifications/cancelled":
             # Notifications reach middleware as they came over the wire.
-            message = context.message if isinstance(context.message, Mapping) else {}
+            message = cast("Mapping[str, Any]", context.message)
             noticed = self._calls.get(str(message.get("requestId")))
             if noticed is not None:
                 noticed.set()

@@ -33,20 +33,23 @@ def add_job_tools(server: FastMCP, desk: Desk) -> None:
 
 
 def _add_reading(server: FastMCP, desk: Desk) -> None:
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobOutput.schema(), annotations=READS)
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobOutput.output_schema(), annotations=READS)
     async def get_job_output(
-        job_id: arg.JobId, max_output_bytes: arg.MaxOutputBytes = None, markdown_output: arg.MarkdownOutput = True
+        *, job_id: arg.JobId, max_output_bytes: arg.MaxOutputBytes = None, markdown_output: arg.MarkdownOutput = True
     ) -> ToolResult:
         """Read all output of a job so far; long output by its head and tail."""
 
         async def work() -> results.JobOutput:
             service = (await desk.services.get()).executions
-            return views.job_output(await service.read(desk.principal(), job_id, max_bytes=max_output_bytes), time.time())
+            return views.job_output(
+                await service.read(desk.principal(), job_id, max_bytes=max_output_bytes), time.time()
+            )
 
         return await answer(work, rendering.render_output, results.JobOutput, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobStatus.schema(), annotations=READS)
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobStatus.output_schema(), annotations=READS)
     async def py_job_status(
+        *,
         job_id: arg.JobId,
         incremental: Annotated[bool, Field(description="Only output since cursor")] = True,
         cursor: arg.CursorText = None,
@@ -72,8 +75,8 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
 
 
 def _add_listing(server: FastMCP, desk: Desk) -> None:
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.RunningJobs.schema(), annotations=READS)
-    async def list_running_jobs(markdown_output: arg.MarkdownOutput = True) -> ToolResult:
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.RunningJobs.output_schema(), annotations=READS)
+    async def list_running_jobs(*, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
         """List the jobs that run or wait."""
 
         async def work() -> results.RunningJobs:
@@ -87,9 +90,9 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_running, results.RunningJobs, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobList.schema(), annotations=READS)
+    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobList.output_schema(), annotations=READS)
     async def py_list_jobs(
-        status_filter: StatusFilter = None, limit: Limit = 50, markdown_output: arg.MarkdownOutput = True
+        *, status_filter: StatusFilter = None, limit: Limit = 50, markdown_output: arg.MarkdownOutput = True
     ) -> ToolResult:
         """List jobs, newest first."""
 
@@ -106,8 +109,8 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
 
 
 def _add_ending(server: FastMCP, desk: Desk) -> None:
-    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.schema(), annotations=ENDS)
-    async def py_cancel_job(job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
+    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.output_schema(), annotations=ENDS)
+    async def py_cancel_job(*, job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
         """End a job with all its processes: interrupt, then TERM, then KILL; its output is kept."""
 
         async def work() -> results.JobEnded:
@@ -115,8 +118,8 @@ def _add_ending(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.schema(), annotations=ENDS)
-    async def kill_job(job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
+    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.output_schema(), annotations=ENDS)
+    async def kill_job(*, job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
         """Kill a job with all its processes at once; its output is kept."""
 
         async def work() -> results.JobEnded:
@@ -124,8 +127,9 @@ def _add_ending(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "control"}, output_schema=results.Pruned.schema(), annotations=ENDS)
+    @server.tool(tags={"jobs", "control"}, output_schema=results.Pruned.output_schema(), annotations=ENDS)
     async def py_prune_jobs(
+        *,
         keep_completed: Annotated[bool, Field(description="Spare those that succeeded")] = False,
         keep_failed: Annotated[bool, Field(description="Spare all others")] = False,
         max_age_hours: MaxAgeHours = 24,
@@ -162,7 +166,7 @@ async def end_job(desk: Desk, job_id: str, *, kill: bool) -> results.JobEnded:
 def _states(status_filter: str | None) -> tuple[State, ...] | None:
     if status_filter is None:
         return None
-    wanted = tuple(state for state in STATES if state == status_filter)
+    wanted: tuple[State, ...] = tuple(state for state in STATES if state == status_filter)
     if not wanted:
         raise InvalidArgumentError(f"status_filter is {status_filter!r}; it must be one of {', '.join(STATES)}.")
     return wanted

@@ -23,12 +23,13 @@ def render_run(result: results.RunResult) -> str:
     parts += _streams(result.stdout, result.stderr)
     if result.truncated and result.status in _FINAL:
         parts.append(
-            f"Output was cut: {result.stdout_bytes} bytes on stdout and {result.stderr_bytes} on stderr in all; the rest "
-            f"is `py_job_status(job_id, cursor=\"{result.next_cursor}\")`."
+            f"Output was cut: {result.stdout_bytes} bytes on stdout and {result.stderr_bytes} on stderr in all; the "
+            f'rest is `py_job_status(job_id, cursor="{result.next_cursor}")`.'
         )
     if result.leftover_processes:
         names = ", ".join(f"{left.command} (pid {left.pid})" for left in result.leftover_processes)
         parts.append(f"Processes left behind were ended: {names}.")
+    parts += result.notes or []
     if result.resolved_dependencies:
         parts.append("Dependencies: " + ", ".join(result.resolved_dependencies))
     if result.status not in _FINAL:
@@ -79,7 +80,8 @@ def render_status(result: results.JobStatus) -> str:
     if job.progress:
         parts.append(f"Progress: {job.progress.current:g} of {job.progress.total or '?'} {job.progress.message or ''}")
     if job.result and job.result.exit_code is not None:
-        parts.append(f"Exit code {job.result.exit_code}, {job.result.cpu_seconds:.2f} s CPU, peak {job.result.peak_rss_mb:.0f} MB")
+        used = f"{job.result.cpu_seconds:.2f} s CPU, peak {job.result.peak_rss_mb:.0f} MB"
+        parts.append(f"Exit code {job.result.exit_code}, {used}")
     if job.error:
         parts.append(f"**{job.error}**")
     parts += _gap_note(result.gap_bytes)
@@ -92,7 +94,12 @@ def render_list(result: results.JobList) -> str:
     """Return `py_list_jobs` as markdown."""
     if not result.jobs:
         return "There are no such jobs."
-    rows = [f"{len(result.jobs)} of {result.total} jobs", "", "| job | status | created | seconds | label |", "|---|---|---|---|---|"]
+    rows = [
+        f"{len(result.jobs)} of {result.total} jobs",
+        "",
+        "| job | status | created | seconds | label |",
+        "|---|---|---|---|---|",
+    ]
     rows += [
         f"| `{job.id}` | {job.status} | {job.created_at} | {job.elapsed_seconds:.2f} | {_cell(job.label)} |"
         for job in result.jobs

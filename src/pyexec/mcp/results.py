@@ -1,6 +1,6 @@
 """The structured results of the tools. Sizes are bytes, durations seconds, times ISO 8601 in UTC."""
 
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel
 
@@ -18,7 +18,7 @@ class Result(BaseModel):
         return _without_empty(self.model_dump(mode="json"))
 
     @classmethod
-    def schema(cls) -> dict[str, Any]:
+    def output_schema(cls) -> dict[str, Any]:
         """Return the output schema, short of what models do not need."""
         return slim(cls.model_json_schema())
 
@@ -28,30 +28,37 @@ _ALWAYS = frozenset({"exit_code", "pid", "started_at", "completed_at", "label", 
 
 def _without_empty(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _without_empty(item) for name, item in value.items() if item is not None or name in _ALWAYS}
+        fields = cast("dict[str, Any]", value)
+        return {name: _without_empty(item) for name, item in fields.items() if item is not None or name in _ALWAYS}
     if isinstance(value, list):
-        return [_without_empty(item) for item in value]
+        return [_without_empty(item) for item in cast("list[Any]", value)]
     return value
+
+
+_NULL = {"type": "null"}
+_SAID_BY_THE_NAME = frozenset({"title", "default", "description", "required"})
 
 
 def slim(schema: Any, name: str = "") -> Any:
     """Drop from an output schema what names and types say already, and `null` where a field is left out instead."""
     if isinstance(schema, list):
-        return [slim(item) for item in schema]
+        return [slim(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    options = schema.get("anyOf", [])
-    if len(options) == 2 and {"type": "null"} in options:
-        option = slim(next(option for option in options if option != {"type": "null"}))
-        if name in _ALWAYS:
-            return {"anyOf": [option, {"type": "null"}]} if "type" not in option else {**option, "type": [option["type"], "null"]}
-        return option
-    dropped = ("title", "default", "description", "required")
-    return {
-        key: {field: slim(item, field) for field, item in value.items()} if key == "properties" else slim(value)
-        for key, value in schema.items()
-        if key not in dropped
-    }
+    parts = cast("dict[str, Any]", schema)
+    options: list[Any] = parts.get("anyOf", [])
+    if len(options) == 2 and _NULL in options:
+        option = slim(next(option for option in options if option != _NULL))
+        if name not in _ALWAYS:
+            return option
+        return {**option, "type": [option["type"], "null"]} if "type" in option else {"anyOf": [option, _NULL]}
+    return {key: _slim_part(key, value) for key, value in parts.items() if key not in _SAID_BY_THE_NAME}
+
+
+def _slim_part(key: str, value: Any) -> Any:
+    if key not in ("properties", "$defs"):
+        return slim(value)
+    return {name: slim(item, name) for name, item in cast("dict[str, Any]", value).items()}
 
 
 class LeftoverProcess(BaseModel):
@@ -81,6 +88,7 @@ class RunResult(Result):
     leftover_processes: list[LeftoverProcess] | None = None
     resolved_dependencies: list[str] | None = None
     python_version_used: str | None = None
+    notes: list[str] | None = None
 
 
 class RunningJob(BaseModel):

@@ -28,9 +28,10 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
             failed=lambda result: result.error is not None,
         )
 
-    @server.tool(tags={"execution", "sync"}, output_schema=RunResult.schema(), annotations=RUNS_CODE)
+    @server.tool(tags={"execution", "sync"}, output_schema=RunResult.output_schema(), annotations=RUNS_CODE)
     async def run_script_in_dir(
         context: Context,
+        *,
         directory: arg.Directory,
         script_path: arg.ScriptPath = None,
         script_content: arg.ScriptContent = None,
@@ -70,9 +71,12 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
         wait = 0 if async_mode else wait_seconds
         return await submit(context, request, wait, max_output_bytes, markdown=markdown_output)
 
-    @server.tool(tags={"execution", "dependencies", "sync"}, output_schema=RunResult.schema(), annotations=RUNS_CODE)
+    @server.tool(
+        tags={"execution", "dependencies", "sync"}, output_schema=RunResult.output_schema(), annotations=RUNS_CODE
+    )
     async def run_script_with_dependencies(
         context: Context,
+        *,
         script_content: arg.ScriptContent = None,
         script_path: arg.ScriptPath = None,
         python_version: arg.PythonVersion = None,

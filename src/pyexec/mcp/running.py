@@ -1,5 +1,6 @@
 """What every run tool does: submit, wait up to a budget with progress, answer with the outcome or a handle."""
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,15 +26,22 @@ class ServicesLike(Protocol):
     """The services that tools use."""
 
     @property
-    def executions(self) -> "ExecutionService": ...
+    def executions(self) -> "ExecutionService":
+        """Run and look after things."""
+        ...
+
     @property
-    def retention(self) -> "Retention": ...
+    def retention(self) -> "Retention":
+        """Remove what has ended."""
+        ...
 
 
 class ServicesSource(Protocol):
     """Where the services come from, opened on first use."""
 
-    async def get(self) -> ServicesLike: ...
+    async def get(self) -> ServicesLike:
+        """Return the services."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +64,7 @@ async def run(
     await _wait(desk, context, service, principal, execution, wait_seconds)
     reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)
     resolved = await service.resolved_dependencies(reading.execution)
-    return views.run_result(reading, time.time(), resolved, reading.execution.python)
+    return views.run_result(reading, time.time(), resolved)
 
 
 async def _wait(
@@ -68,12 +76,11 @@ async def _wait(
     wait_seconds: float | None,
 ) -> None:
     budget = desk.wait_seconds if wait_seconds is None else wait_seconds
-    if 0 < execution.timeout_seconds <= budget:
-        deadline = float("inf")  # Its own time-out ends it; what comes of that is worth waiting for.
-    else:
-        deadline = anyio.current_time() + budget
     if budget == 0:
         return
+    # Where its own time-out ends it first, what comes of that is worth waiting for.
+    ends_itself = 0 < execution.timeout_seconds <= budget
+    deadline = math.inf if ends_itself else anyio.current_time() + budget
     request_id = context.request_id
     desk.cancellations.begin(request_id)
     try:
@@ -82,7 +89,9 @@ async def _wait(
             execution = await service.wait(principal, execution.id, min(left, PROGRESS_SECONDS))
             if not execution.ended:
                 elapsed = round(time.time() - execution.created_at, 1)
-                await context.report_progress(elapsed, message=f"job {execution.id}: {execution.state} for {elapsed:g} s")
+                await context.report_progress(
+                    elapsed, message=f"job {execution.id}: {execution.state} for {elapsed:g} s"
+                )
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(request_id):

@@ -6,8 +6,8 @@ from importlib.metadata import version
 from fastmcp import FastMCP
 
 from pyexec.domain.principals import Principal
-from pyexec.mcp.argument_errors import ArgumentErrors
 from pyexec.mcp.cancellations import CancellationWatch
+from pyexec.mcp.error_answers import ErrorAnswers
 from pyexec.mcp.job_tools import add_job_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk, ServicesSource
@@ -32,7 +32,7 @@ def build_server(
         name="pyexec",
         instructions=INSTRUCTIONS,
         version=version("mcp-pyexec"),
-        middleware=[cancellations, ArgumentErrors()],
+        middleware=[cancellations, ErrorAnswers()],
         mask_error_details=True,
     )
     desk = Desk(services=services, principal=principal, cancellations=cancellations, wait_seconds=wait_seconds)

@@ -10,7 +10,7 @@ from pyexec.mcp import results
 TIMEOUT_MARK = "[TIMEOUT]"
 
 
-def run_result(reading: Reading, now: float, resolved: list[str] | None, python_version: str | None) -> results.RunResult:
+def run_result(reading: Reading, now: float, resolved: list[str] | None) -> results.RunResult:
     """Return the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
@@ -33,7 +33,8 @@ def run_result(reading: Reading, now: float, resolved: list[str] | None, python_
         next_cursor=output.next_cursor.encode(),
         leftover_processes=_leftovers(outcome),
         resolved_dependencies=resolved,
-        python_version_used=python_version,
+        python_version_used=execution.python_version,
+        notes=list(execution.notes) or None,
     )
 
 

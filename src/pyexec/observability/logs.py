@@ -20,7 +20,7 @@ _SHORTEST_SECRET = 6
 
 
 class Masker:
-    """Takes secrets out of text: credentials in URLs, and the values of variables whose names say that they are secret."""
+    """Takes secrets out of text: credentials in URLs, and values of variables whose names say that they are secret."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         secrets = {

@@ -13,7 +13,9 @@ ROUNDS = 50
 PAUSE_SECONDS = 0.02
 
 
-def end_strays(execution_id: str, *, group: str | None, pid: int | None, start_ticks: int, pipes: tuple[int, ...]) -> int:
+def end_strays(
+    execution_id: str, *, group: str | None, pid: int | None, start_ticks: int, pipes: tuple[int, ...]
+) -> int:
     """Kill every process that belongs to an execution without a keeper; return how many there were.
 
     They are known by their control group, by the program's pid and start time, by the mark in their environment, or
@@ -46,9 +48,8 @@ def _strays(execution_id: str, main: int | None, start_ticks: int, pipes: tuple[
         pid = int(folder.name)
         if pid == os.getpid():
             continue
-        if pid == main and linux.start_ticks(pid) == start_ticks:
-            yield pid
-        elif _has_mark(folder, mark) or _holds(folder, links):
+        is_main = pid == main and linux.start_ticks(pid) == start_ticks
+        if is_main or _has_mark(folder, mark) or _holds(folder, links):
             yield pid
 
 

@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -44,7 +44,7 @@ class KeeperConnection:
 
 
 @asynccontextmanager
-async def connect(folder: Path) -> AsyncIterator[KeeperConnection | None]:
+async def connect(folder: Path) -> AsyncGenerator[KeeperConnection | None]:
     """Connect to the keeper of an execution; yields None when it has none (it has ended, or is lost)."""
     connection = await anyio.to_thread.run_sync(_connect, folder)
     if connection is None:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pyexec.domain.executions import OUTCOME_KINDS, Outcome, Process
 from pyexec.sandbox.claims import is_held
@@ -96,4 +96,4 @@ def _read_json(path: Path) -> Mapping[str, Any] | None:
             values = json.loads(file.read(_MAX_JSON_BYTES))
     except (OSError, ValueError):
         return None
-    return values if isinstance(values, dict) else None
+    return cast("dict[str, Any]", values) if isinstance(values, dict) else None

@@ -4,7 +4,7 @@ import fcntl
 import importlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,19 +25,19 @@ class Database:
         self._engine: Engine | None = None
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Generator[Connection]:
         """A transaction that only reads; never waits for writers."""
         with self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Generator[Connection]:
         """A transaction that writes; waits its turn from the start, so it cannot fail half way for want of a lock."""
         with self._transaction("BEGIN IMMEDIATE") as connection:
             yield connection
 
     @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
+    def _transaction(self, begin: str) -> Generator[Connection]:
         with self._ready_engine().connect() as connection:
             connection.exec_driver_sql(begin)
             self._require_version(connection)
@@ -71,7 +71,7 @@ class Database:
             connection.exec_driver_sql("COMMIT")
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def _lock(self) -> Generator[None]:
         fd = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)

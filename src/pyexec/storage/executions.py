@@ -144,6 +144,7 @@ def to_values(execution: Execution) -> dict[str, Any]:
     row = {name: getattr(execution, name) for name in _PLAIN_COLUMNS}
     outcome = execution.outcome
     return row | {
+        "notes": list(execution.notes),
         "dependencies": None if execution.dependencies is None else list(execution.dependencies),
         "ended_at": outcome.ended_at if outcome else None,
         "outcome": outcome_to_json(outcome) if outcome else None,
@@ -157,6 +158,7 @@ def from_values(values: Mapping[Any, Any]) -> Execution:
     outcome = values["outcome"]
     return Execution(
         **plain,
+        notes=tuple(values["notes"]),
         dependencies=None if dependencies is None else tuple(dependencies),
         outcome=outcome_from_json(outcome) if outcome else None,
     )
@@ -173,6 +175,7 @@ _PLAIN_COLUMNS = (
     "source",
     "strategy",
     "python",
+    "python_version",
     "timeout_seconds",
     "stream",
     "created_at",
@@ -190,6 +193,8 @@ def outcome_to_json(outcome: Outcome) -> dict[str, Any]:
 
 def outcome_from_json(values: Mapping[str, Any]) -> Outcome:
     """Read what `outcome_to_json` made; names this version does not know are passed over."""
-    known = {name: values[name] for name in Outcome.__slots__ if name in values}
-    left = tuple(Process(pid=item["pid"], command=item["command"]) for item in values.get("leftover_processes", ()))
-    return Outcome(**{**known, "leftover_processes": left})
+    known: dict[str, Any] = {name: values[name] for name in Outcome.__slots__ if name in values}
+    known["leftover_processes"] = tuple(
+        Process(pid=item["pid"], command=item["command"]) for item in values.get("leftover_processes", ())
+    )
+    return Outcome(**known)

@@ -91,9 +91,7 @@ def _size(folder: Path, stream: StreamName) -> int:
     return kept[-1].end if kept else 0
 
 
-def _read_stream(
-    folder: Path, stream: StreamName, offset: int, budget: int, *, tail: bool, final: bool
-) -> StreamText:
+def _read_stream(folder: Path, stream: StreamName, offset: int, budget: int, *, tail: bool, final: bool) -> StreamText:
     chunk = log.read(str(folder), stream, offset, WINDOW_BYTES)
     end = chunk.start + len(chunk.data)
     total = max(end, _size(folder, stream))

@@ -21,6 +21,8 @@ executions = Table(
     Column("source", String, nullable=False),
     Column("strategy", String(32), nullable=False),
     Column("python", String, nullable=False),
+    Column("python_version", String(32)),
+    Column("notes", JSON, nullable=False),
     Column("dependencies", JSON),
     Column("timeout_seconds", Float, nullable=False),
     Column("stream", Boolean, nullable=False),

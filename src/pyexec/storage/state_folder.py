@@ -68,8 +68,8 @@ class StateFolder:
         free = shutil.disk_usage(self.root).free
         if free < needed:
             raise DiskFullError(
-                f"The disk of the state folder {self.root} has {free // 2**20} MB left; {needed // 2**20} MB are needed "
-                "to start new work.",
+                f"The disk of the state folder {self.root} has {free // 2**20} MB left; "
+                f"{needed // 2**20} MB are needed to start new work.",
                 hint="Free some space or run `pyexec jobs prune`; what has run stays readable meanwhile.",
                 free_bytes=free,
                 needed_bytes=needed,

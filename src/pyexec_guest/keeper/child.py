@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -116,10 +117,9 @@ def _output_pipe() -> "tuple[int, int]":
         raise StartError("standard descriptors are closed")
     os.set_blocking(read, False)
     if _SET_PIPE_SIZE is not None:
-        try:
+        # Where the user's share of pipe memory is used up, the default size works too, only slower.
+        with suppress(OSError):
             fcntl.fcntl(write, _SET_PIPE_SIZE, PIPE_BYTES)
-        except OSError:
-            pass  # The user's share of pipe memory is used up: the default size works, only slower.
     return read, write
 
 

@@ -105,7 +105,7 @@ class Guard:
         writers = [log.StreamWriter(self.folder, name, *limits) for name in log.STREAMS]
         out, err = (
             OutputPump(writer, name, self._loop, self._on_output)
-            for writer, name in zip(writers, log.STREAMS)
+            for writer, name in zip(writers, log.STREAMS, strict=True)
         )
         self._pumps = (out, err)
         timeout: float = orders["timeout"]

@@ -4,11 +4,12 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 
-_prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
+_prctl: "Any" = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 
 def adopt_orphans() -> bool:

@@ -10,6 +10,7 @@ import socket
 import struct
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from pyexec_guest import protocol
@@ -31,9 +32,7 @@ class Client:
 class Listener:
     """Accepts clients, hands on what they ask for, tells them what happens. Never waits for one of them."""
 
-    def __init__(
-        self, loop: Loop, on_message: "Callable[[dict[str, Any]], None]", first: socket.socket
-    ) -> None:
+    def __init__(self, loop: Loop, on_message: "Callable[[dict[str, Any]], None]", first: socket.socket) -> None:
         self._loop = loop
         self._on_message = on_message
         self._clients: dict[int, Client] = {}
@@ -67,10 +66,8 @@ class Listener:
     def close(self, folder: str) -> None:
         """Stop listening, then let go of everybody."""
         self._server.close()
-        try:
+        with suppress(OSError):
             os.unlink(os.path.join(folder, SOCKET_NAME))
-        except OSError:
-            pass
         for client in self._clients.values():
             client.connection.close()
 

@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +88,7 @@ class Supervisor:
         child = children.start(argv, cwd=cwd, env=env, stdin=stdin, group=self._tree.group)
         self._child = child
         self._has_children = True
-        for pump, fd in zip(pumps, (child.stdout, child.stderr)):
+        for pump, fd in zip(pumps, (child.stdout, child.stderr), strict=True):
             pump.attach(fd)
         if on_start is not None:
             on_start(child)
@@ -170,7 +171,5 @@ class Supervisor:
 
 
 def _signal_group(pid: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass

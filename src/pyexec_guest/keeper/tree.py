@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import suppress
 
 from pyexec_guest.keeper import cgroup, linux
 
@@ -50,7 +51,6 @@ class Tree:
 
 
 def _send(pid: int, number: int) -> None:
-    try:
+    # It may be gone already; or have become another user, whom only its control group can reach.
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # Already gone; or it became another user, and only its control group can reach it.

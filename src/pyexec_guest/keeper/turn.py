@@ -8,6 +8,7 @@ does not count. Whoever ends wakes the next in line; a slow look around covers k
 import fcntl
 import os
 import socket
+from contextlib import suppress
 
 from pyexec_guest import protocol
 
@@ -43,10 +44,8 @@ class Queue:
         path = os.path.join(self._folder, entry)
         if is_locked(path):
             return True
-        try:
+        with suppress(OSError):  # Somebody else may have cleared it away.
             os.unlink(path)
-        except OSError:
-            pass  # Somebody else cleared it away.
         return False
 
 

@@ -131,5 +131,8 @@ def test_a_build_that_fails_names_the_package_and_what_the_build_printed_is_no_w
 
 
 def test_the_words_of_earlier_versions_of_uv_are_understood() -> None:
-    stderr = "  × No solution found when resolving dependencies:\n  ╰─▶ Because you require a==1 and a==2, no.\n"
+    stderr = (
+        "  \N{MULTIPLICATION SIGN} No solution found when resolving dependencies:\n"
+        "  ╰─▶ Because you require a==1 and a==2, no.\n"
+    )
     assert explain(stderr, {}).message == "The requirements cannot be met: Because you require a==1 and a==2, no."

@@ -4,7 +4,6 @@ import pytest
 
 from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError, NotFoundError
 from pyexec.environments.interpreters import Interpreter
-
 from tests.unit.environments.conftest import Machine
 
 
@@ -125,10 +124,8 @@ async def test_any_python_will_do_before_our_own(three: Machine) -> None:
 
 async def test_an_interpreter_is_started_once_and_then_remembered(three: Machine, tmp_path: Path) -> None:
     cache = tmp_path / "cache.json"
-    for _ in range(2):
-        finder = three.finder(cache)
-        first = await finder.available()
-        assert await finder.available() == first
+    first = await three.finder(cache).available()
+    assert await three.finder(cache).available() == first
     assert sorted(three.probed) == sorted(one.path for one in first)
 
 

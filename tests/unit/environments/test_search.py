@@ -1,7 +1,6 @@
 from pathlib import Path
 
 from pyexec.environments.search import all_interpreters, first_interpreters, is_shims, program_directories
-
 from tests.unit.environments.conftest import Machine
 
 

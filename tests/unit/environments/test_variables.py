@@ -163,7 +163,7 @@ def test_a_variable_no_process_can_have_is_refused_by_name_never_by_value(name: 
 
 
 def test_bytes_that_came_from_the_system_may_go_back() -> None:
-    assert child_environment({}, None, {"A": "caf\udce9"}) == {"A": "caf\udce9"}
+    assert child_environment({}, None, {"A": "\udce9t\udce9"}) == {"A": "\udce9t\udce9"}
 
 
 def test_nothing_handed_in_is_changed() -> None:

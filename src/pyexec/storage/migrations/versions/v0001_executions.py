@@ -22,6 +22,8 @@ def upgrade() -> None:
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("strategy", sa.String(32), nullable=False),
         sa.Column("python", sa.String(), nullable=False),
+        sa.Column("python_version", sa.String(32)),
+        sa.Column("notes", sa.JSON(), nullable=False),
         sa.Column("dependencies", sa.JSON()),
         sa.Column("timeout_seconds", sa.Float(), nullable=False),
         sa.Column("stream", sa.Boolean(), nullable=False),

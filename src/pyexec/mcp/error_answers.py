@@ -1,20 +1,21 @@
-"""Arguments of the wrong type or name, as the same kind of error as every other refusal."""
+"""Arguments of the wrong type or name, and faults of ours, as the same kind of answer as every other refusal."""
 
 from typing import Any
 
+from fastmcp.exceptions import ToolError
 from fastmcp.exceptions import ValidationError as InvalidArguments
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import ToolResult
 from pydantic import ValidationError
 
-from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.mcp.rendering import render_error
 
 _SHOWN = 80
 _SECRET = frozenset({"env_vars", "stdin"})
 
 
-class ArgumentErrors(Middleware):
+class ErrorAnswers(Middleware):
     """Turns the schema's complaints into sentences that name the argument, the value and what is allowed."""
 
     async def on_call_tool(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
@@ -25,12 +26,15 @@ class ArgumentErrors(Middleware):
             cause = error.__cause__
             details = cause.errors(include_url=False) if isinstance(cause, ValidationError) else []
             message = " ".join(_sentence(detail) for detail in details) or str(error)
-            code = InvalidArgumentError.code
-            return ToolResult(
-                content=render_error(code, message, None),
-                structured_content={"error": message, "error_code": code},
-                is_error=True,
-            )
+            return _refusal(InvalidArgumentError.code, message)
+        except ToolError:
+            # A fault of ours, which FastMCP has logged with its traceback and hides from the client.
+            return _refusal(PyexecError.code, "pyexec itself failed; its log, in the state folder, says where.")
+
+
+def _refusal(code: str, message: str) -> ToolResult:
+    structured = {"error": message, "error_code": code}
+    return ToolResult(content=render_error(code, message, None), structured_content=structured, is_error=True)
 
 
 def _sentence(detail: Any) -> str:
