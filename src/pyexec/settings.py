@@ -29,6 +29,7 @@ class Settings:
     wait_seconds: float = 20.0
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    unknown_variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,16 +171,11 @@ def load_settings(environ: Mapping[str, str] | None = None, *, directory: Path |
 
     Raises:
         UnsupportedPlatformError: This operating system is not supported.
-        InvalidArgumentError: A variable has a value that is not allowed, or is not known.
+        InvalidArgumentError: A variable has a value that is not allowed.
     """
     environ = dict(os.environ) if environ is None else environ
-    if sys.platform == "win32":
-        raise UnsupportedPlatformError(
-            "pyexec does not run on Windows: it needs process groups, unix sockets and file locks of a POSIX system.",
-            hint="Run it inside the Windows Subsystem for Linux (WSL 2).",
-        )
+    require_supported_platform()
     given = {variable: _read(variable, text) for variable in VARIABLES if (text := environ.get(variable.name))}
-    _refuse_unknown(environ)
     limits = {variable.limit: value for variable, value in given.items() if variable.limit}
     own = {variable.name: value for variable, value in given.items()}
     return Settings(
@@ -189,7 +185,21 @@ def load_settings(environ: Mapping[str, str] | None = None, *, directory: Path |
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
         limits=replace(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), **limits),
         environ=environ,
+        unknown_variables=_unknown(environ),
     )
+
+
+def require_supported_platform() -> None:
+    """Refuse to go on where pyexec cannot work.
+
+    Raises:
+        UnsupportedPlatformError: This is Windows.
+    """
+    if sys.platform == "win32":
+        raise UnsupportedPlatformError(
+            "pyexec does not run on Windows: it needs process groups, unix sockets and file locks of a POSIX system.",
+            hint="Run it inside the Windows Subsystem for Linux (WSL 2).",
+        )
 
 
 def _read(variable: Variable, text: str) -> Any:
@@ -201,13 +211,10 @@ def _read(variable: Variable, text: str) -> Any:
         ) from None
 
 
-def _refuse_unknown(environ: Mapping[str, str]) -> None:
+def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return names that look like settings of ours and are not: most likely misspelt."""
     known = {variable.name for variable in VARIABLES} | {"PYEXEC_EXECUTION_ID"}
-    unknown = sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known)
-    if unknown:
-        raise InvalidArgumentError(
-            f"{unknown[0]} is not a setting of pyexec.", hint="The settings are: " + ", ".join(sorted(known)) + "."
-        )
+    return tuple(sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known))
 
 
 def _directory(directory: Path | None) -> Path:

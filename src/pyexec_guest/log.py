@@ -14,13 +14,14 @@ of kind `stdout` or `stderr` says that the stream continues at byte `at` from ti
 import json
 import os
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 HEAD_BYTES = 25 * 1024 * 1024
 TAIL_BYTES = 25 * 1024 * 1024
 SEGMENTS = 8
 MAX_EVENTS_BYTES = 8 * 1024 * 1024
 OUTPUT_EVENT_SECONDS = 1.0
+COARSE_EVENT_SECONDS = 60.0
 STREAMS = ("stdout", "stderr")
 
 
@@ -107,13 +108,15 @@ class EventWriter:
         self._fd = os.open(os.path.join(folder, "events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         self._size = 0
         self._number = 0
+        self._torn = False
         self._last_stream = ""
         self._last_time = 0.0
 
     def output(self, stream: str, at: int, now: float) -> None:
         """Note that `stream` continues at byte `at`, when that says something new."""
-        switched = stream != self._last_stream and self._size < MAX_EVENTS_BYTES
-        if switched or now - self._last_time >= OUTPUT_EVENT_SECONDS:
+        fine = self._size < MAX_EVENTS_BYTES
+        pause = OUTPUT_EVENT_SECONDS if fine else COARSE_EVENT_SECONDS
+        if (fine and stream != self._last_stream) or now - self._last_time >= pause:
             self._last_stream = stream
             self._last_time = now
             self.note(stream, now, at=at)
@@ -122,10 +125,14 @@ class EventWriter:
         """Append one entry; a full disk loses it, and nothing else."""
         self._number += 1
         line = json.dumps({"n": self._number, "t": round(now, 3), "k": kind, **fields}, separators=(",", ":"))
+        # A line that a full disk cut short must not swallow the one that follows it.
+        data = (b"\n" if self._torn else b"") + line.encode("ascii") + b"\n"
         try:
-            self._size += os.write(self._fd, line.encode("ascii") + b"\n")
+            written = os.write(self._fd, data)
         except OSError:
             return
+        self._size += written
+        self._torn = written < len(data)
 
     def close(self) -> None:
         """Close the file."""
@@ -194,15 +201,21 @@ def _read_once(folder: str, stream: str, offset: int, limit: int) -> "Chunk | No
 
 
 def events(folder: str) -> "Iterator[dict[str, Any]]":
-    """Yield the entries of the log; a line that was cut off ends it."""
+    """Yield the entries of the log, but for lines that were cut off."""
     try:
-        with open(os.path.join(folder, "events"), encoding="ascii") as file:
+        with open(os.path.join(folder, "events"), "rb") as file:
             for line in file:
-                try:
-                    entry = json.loads(line)
-                except ValueError:
-                    return
-                if isinstance(entry, dict):
+                entry = parse_event(line)
+                if entry is not None:
                     yield entry
     except OSError:
         return
+
+
+def parse_event(line: bytes) -> "dict[str, Any] | None":
+    """Return one entry, or None for a line that was cut off."""
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return cast("dict[str, Any]", entry) if isinstance(entry, dict) else None

@@ -1,6 +1,5 @@
 """Puts the services together: the only place that names walls and stores."""
 
-import os
 from dataclasses import dataclass
 
 from pyexec.environments.interpreters import InterpreterFinder
@@ -14,6 +13,8 @@ from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.host.wall import HostWall
+
+_INTERPRETER_NEEDS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ def open_services(settings: Settings) -> Services:
     folder = StateFolder(settings.home)
     folder.create()
     store = ExecutionStore(Database(folder.database))
-    launcher = Launcher({"PATH": settings.environ.get("PATH", os.defpath)})
+    launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
     retention = Retention(folder, store, settings.limits)
     if not folder.database.exists():

@@ -26,8 +26,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"pyexec.cli.{cmd_name}").command
-        return command
+        return _load(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -50,12 +49,19 @@ def main() -> NoReturn:
 
 def serve_main() -> NoReturn:
     """Run `pyexec serve` under one of the names that people have in their client configuration."""
-    _run(importlib.import_module("pyexec.cli.serve").command)
+    _run(None)
 
 
-def _run(command: click.Command) -> NoReturn:
+def _load(name: str) -> click.Command:
+    # Before anything else is imported: the other modules need what only a POSIX system has.
+    importlib.import_module("pyexec.settings").require_supported_platform()
+    command: click.Command = importlib.import_module(f"pyexec.cli.{name}").command
+    return command
+
+
+def _run(command: click.Command | None) -> NoReturn:
     try:
-        command.main(standalone_mode=True)
+        (command or _load("serve")).main(standalone_mode=True)
     except PyexecError as error:
         click.echo(f"error: {error.message}", err=True)
         if error.hint:

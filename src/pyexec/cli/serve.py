@@ -1,6 +1,7 @@
 """`pyexec serve`."""
 
 import importlib
+import logging
 import sys
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import click
 
 from pyexec.observability.logs import configure_logging, take_over
 from pyexec.settings import load_settings
+
+_log = logging.getLogger(__name__)
 
 
 @click.command("serve")
@@ -25,6 +28,8 @@ def command(directory: Path | None) -> None:
     """
     settings = load_settings(directory=directory)
     configure_logging(settings.log_level, settings.home / "logs", settings.environ)
+    for name in settings.unknown_variables:
+        _log.warning("%s is not a setting of pyexec; is it misspelt?", name)
     if sys.stdin.isatty():
         click.echo("pyexec speaks MCP on stdin and stdout; an MCP client starts it. Ctrl-C ends it.", err=True)
     server = importlib.import_module("pyexec.app.server")

@@ -55,7 +55,8 @@ class Outcome:
     """What happened to the user's code. Times are seconds since the epoch (UTC), durations seconds, sizes bytes.
 
     `exit_code` follows the shell: the program's own code, or 128 + n when signal n ended it (`signal` names it).
-    `stopped_by` is the last signal that was sent to end the program, whoever asked.
+    `stopped_by` is the last signal that was sent to end the program, whoever asked. `reason` is a sentence, `detail`
+    what a tool said that could not do its part.
     """
 
     kind: OutcomeKind
@@ -63,6 +64,7 @@ class Outcome:
     signal: str | None = None
     stopped_by: str | None = None
     reason: str | None = None
+    detail: str | None = None
     started_at: float | None = None
     ended_at: float
     user_cpu_seconds: float = 0.0

@@ -53,8 +53,6 @@ async def choose(
     asked = None if argument is None else parse_request(argument)
     if asked is not None and limit is not None:
         both = asked.narrowed(limit)
-        if not both.possible():
-            raise _outside(asked.text, limit.text, requires_in)
     else:
         both = asked or limit or parse_request(f">={OLDEST[0]}.{OLDEST[1]}")
     wanted = asked or limit
@@ -62,10 +60,13 @@ async def choose(
         found = await finder.find(None if wanted is None else wanted.text)
         if not both.accepts(found.version):
             found = await finder.find(both.text)
-    except InterpreterNotFoundError:
-        if not (both.possible() and may_download_python(environ)):
-            raise
-        return Choice(python=both.text, interpreter=None)
+    except InterpreterNotFoundError as error:
+        if both.possible():
+            if may_download_python(environ):
+                return Choice(python=both.text, interpreter=None)
+        elif asked is not None and limit is not None:
+            raise _outside(asked.text, limit.text, requires_in) from error
+        raise
     return Choice(python=str(found.path), interpreter=found)
 
 

@@ -24,7 +24,7 @@ _KINDS: tuple[tuple[str, FailureKind, str], ...] = (
     ("No interpreter found", "interpreter", "{error}."),
     ("Failed to build", "build", "{error}: {last}"),
 )
-_DEFAULT_INDEX = "https://pypi.org/simple"
+_DEFAULT_INDEX = "the package index"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,9 @@ def _host(said: str, environ: Mapping[str, str]) -> str:
 
 
 def _index_host(environ: Mapping[str, str]) -> str:
-    named = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or _DEFAULT_INDEX
+    named = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
+    if not named:
+        return _DEFAULT_INDEX
     return urlsplit(named.rpartition("=")[2] if "=http" in named else named).hostname or named
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 
@@ -157,11 +157,6 @@ def _refuse_clash(first: _Entry, second: _Entry) -> None:
 
 def _excludes_itself(specifiers: SpecifierSet) -> bool:
     """Tell whether versions are pinned, and none of the pins fits everything else."""
-    pins: list[Version] = []
-    for specifier in specifiers:
-        if specifier.operator == "==" and not specifier.version.endswith(".*"):
-            try:
-                pins.append(Version(specifier.version))
-            except InvalidVersion:
-                return False
+    exact = (one.version for one in specifiers if one.operator == "==" and not one.version.endswith(".*"))
+    pins = [Version(version) for version in exact]
     return bool(pins) and not any(specifiers.contains(pin, prereleases=True) for pin in pins)

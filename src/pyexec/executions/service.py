@@ -13,12 +13,15 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.cursors import Cursor
-from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError, QueueFullError
+from pyexec.domain.errors import DiskFullError, InvalidArgumentError, NotFoundError, PyexecError, QueueFullError
 from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, Outcome, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.environments.failures import explain
 from pyexec.environments.plan import Planner, RunPlan
 from pyexec.environments.python_versions import show
+from pyexec.environments.requirements import read_resolved
+from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.sandbox.claims import claim
@@ -101,7 +104,7 @@ class ExecutionService:
             plan = await self._plan(checked, folder, script, source)
             execution = _new_record(execution_id, principal, checked, plan)
             await run_sync(self._start, execution, checked, plan, env)
-        except DuplicateRequestError:
+        except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
             await run_sync(_discard, folder)
             return await self.submit(principal, request)
         except BaseException:
@@ -301,6 +304,7 @@ class ExecutionService:
                     argv=plan.argv,
                     prepare=plan.prepare,
                     prepare_timeout=self._limits.prepare_timeout,
+                    prepare_env=patience(env),
                     cwd=str(checked.directory),
                     env=env,
                     stdin=checked.request.stdin,
@@ -329,6 +333,14 @@ class ExecutionService:
     async def _observed(self, execution: Execution) -> Execution:
         return execution if execution.ended else await run_sync(self._settle, execution)
 
+    def _explained(self, execution: Execution) -> Execution:
+        """Put one sentence in place of all that uv said when it could not make the environment."""
+        outcome = execution.outcome
+        if outcome is None or outcome.kind != "environment_failed" or not outcome.reason:
+            return execution
+        failure = explain(outcome.reason, self._environ)
+        return replace(execution, outcome=replace(outcome, reason=failure.message, detail=failure.detail))
+
     def _settle(self, execution: Execution) -> Execution:
         """Bring one record up to date with what the execution's folder says."""
         folder = self._folder.execution(execution.id)
@@ -338,11 +350,12 @@ class ExecutionService:
             if observation.outcome is None and not folder.exists():
                 gone = Outcome(kind="lost", reason=FOLDER_GONE, ended_at=time.time(), started_at=execution.started_at)
                 observation = Observation(phase="ended", outcome=gone)
-        observed = _apply(execution, observation)
-        if observed.ended:
-            self._store.finish(observed)
-        elif observed.state != execution.state:
-            self._store.mark_running(observed)
+        observed = self._explained(_apply(execution, observation))
+        with suppress(DiskFullError):  # The folder says it all; the index follows when there is room again.
+            if observed.ended:
+                self._store.finish(observed)
+            elif observed.state != execution.state:
+                self._store.mark_running(observed)
         return observed
 
 
@@ -392,10 +405,9 @@ def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
 
 def _read_resolved(folder: Path) -> list[str] | None:
     try:
-        lines = (folder / RESOLVED_NAME).read_text("utf-8").splitlines()
+        return list(read_resolved((folder / RESOLVED_NAME).read_text("utf-8")))
     except OSError:
         return None
-    return [line.strip() for line in lines if line.strip() and not line.startswith(("#", " "))]
 
 
 def _discard(folder: Path) -> None:

@@ -4,12 +4,13 @@ import time
 from typing import Annotated
 
 from fastmcp import FastMCP
+from fastmcp.exceptions import ResourceError
 from fastmcp.tools import ToolResult
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
 from pyexec.domain.cursors import Cursor
-from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.domain.executions import STATES, State
 from pyexec.mcp import arguments as arg
 from pyexec.mcp import rendering, results, views
@@ -69,8 +70,11 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
     @server.resource("job-stream://{job_id}", mime_type="text/plain")
     async def job_stream(job_id: str) -> str:
         """What a job has printed so far, both streams."""
-        service = (await desk.services.get()).executions
-        output = (await service.read(desk.principal(), job_id)).output
+        try:
+            service = (await desk.services.get()).executions
+            output = (await service.read(desk.principal(), job_id)).output
+        except PyexecError as error:
+            raise ResourceError(f"{error.code}: {error.sentence()}") from error
         return f"---STDOUT---\n{output.stdout.text}\n---STDERR---\n{output.stderr.text}"
 
 

@@ -14,7 +14,7 @@ def run_result(reading: Reading, now: float, resolved: list[str] | None) -> resu
     """Return the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
-    stderr = _with_mark(execution, output.stderr.text)
+    stderr = _with_mark(execution, output.stderr.text) or (outcome and outcome.detail) or ""
     return results.RunResult(
         job_id=execution.id,
         status=execution.state,

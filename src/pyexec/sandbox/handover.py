@@ -43,6 +43,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "argv": launch.argv,
         "prepare": launch.prepare,
         "prepare_timeout": launch.prepare_timeout,
+        "prepare_env": dict(launch.prepare_env),
         "cwd": launch.cwd,
         "env": dict(launch.env),
         "stdin": launch.stdin,

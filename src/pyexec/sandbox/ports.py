@@ -19,6 +19,7 @@ class Launch:
     argv: tuple[str, ...]
     prepare: tuple[tuple[str, ...], ...]
     prepare_timeout: float
+    prepare_env: Mapping[str, str]
     cwd: str
     env: Mapping[str, str] = field(repr=False)
     stdin: str | None = field(default=None, repr=False)

@@ -9,9 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, IntegrityError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from pyexec.domain.errors import StateVersionError
+from pyexec.domain.errors import DiskFullError, PyexecError, StateUnusableError, StateVersionError
 from pyexec.storage.schema import SCHEMA_VERSION
 
 BUSY_SECONDS = 30
@@ -38,15 +39,20 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[Connection]:
-        with self._ready_engine().connect() as connection:
-            connection.exec_driver_sql(begin)
-            self._require_version(connection)
-            try:
-                yield connection
-            except BaseException:
-                connection.exec_driver_sql("ROLLBACK")
+        try:
+            with self._ready_engine().connect() as connection:
+                connection.exec_driver_sql(begin)
+                try:
+                    self._require_version(connection)
+                    yield connection
+                except BaseException:
+                    connection.exec_driver_sql("ROLLBACK")
+                    raise
+                connection.exec_driver_sql("COMMIT")
+        except DatabaseError as error:
+            if isinstance(error, IntegrityError):
                 raise
-            connection.exec_driver_sql("COMMIT")
+            raise self._unusable(error) from error
 
     def _ready_engine(self) -> Engine:
         if self._engine is None:
@@ -54,6 +60,7 @@ class Database:
                 f"sqlite:///{self._path}",
                 isolation_level="AUTOCOMMIT",
                 connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+                hide_parameters=True,
             )
             event.listen(engine, "connect", _configure)
             self._migrate(engine)
@@ -61,6 +68,7 @@ class Database:
         return self._engine
 
     def _migrate(self, engine: Engine) -> None:
+        self._path.touch(mode=0o600)  # SQLite gives its side files the mode of this one.
         with self._lock(), engine.connect() as connection:
             if _version(connection) >= SCHEMA_VERSION:
                 return
@@ -69,6 +77,18 @@ class Database:
             migrate.upgrade(connection)
             connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.exec_driver_sql("COMMIT")
+
+    def _unusable(self, error: DatabaseError) -> PyexecError:
+        said = str(error.orig)
+        if "full" in said:
+            return DiskFullError(
+                f"The disk of the state folder {self._path.parent} is full.",
+                hint="Free some space; what has run stays readable meanwhile.",
+            )
+        return StateUnusableError(
+            f"The database {self._path} cannot be used: {said}.",
+            hint="Move it away to start afresh: what has run is found again in the folders beside it.",
+        )
 
     @contextmanager
     def _lock(self) -> Generator[None]:
@@ -82,7 +102,6 @@ class Database:
     def _require_version(self, connection: Connection) -> None:
         found = _version(connection)
         if found > SCHEMA_VERSION:
-            connection.exec_driver_sql("ROLLBACK")
             raise StateVersionError(
                 f"The state folder {self._path.parent} was migrated by a newer pyexec (schema {found}; this one knows "
                 f"{SCHEMA_VERSION}).",

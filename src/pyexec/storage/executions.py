@@ -33,6 +33,8 @@ class ExecutionStore:
             with self._database.writing() as connection:
                 connection.execute(insert(executions).values(to_values(execution)))
         except IntegrityError as error:
+            if execution.request_id is None or self.by_request(execution.owner, execution.request_id) is None:
+                raise
             raise DuplicateRequestError(execution.request_id) from error
 
     def get(self, owner: str, execution_id: str) -> Execution | None:

@@ -1,6 +1,5 @@
 """Following what an execution prints, both streams in the order they were written."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +60,10 @@ class LogFollower:
         self._events_offset += len(complete)
         marks: list[tuple[StreamName, int]] = []
         for line in complete.splitlines():
-            entry = json.loads(line)
-            kind = entry.get("k")
-            if kind in STREAMS:
-                marks.append((kind, int(entry["at"])))
+            entry = log.parse_event(line) or {}
+            kind, at = entry.get("k"), entry.get("at")
+            if kind in STREAMS and isinstance(at, int):
+                marks.append((kind, at))
         return marks
 
 

@@ -10,6 +10,9 @@ from pyexec_guest import log
 WINDOW_BYTES = 2 * 1024 * 1024
 """How much of a stream is looked at from either end; progress bars fold to far less than their bytes."""
 
+LONGEST_CHARACTER = 4
+"""Even the smallest answer carries a character of each stream, or a reader would never get on."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamText:
@@ -53,9 +56,9 @@ def read_output(folder: Path, *, since: Cursor | None, max_bytes: int, final: bo
     start = since or Cursor()
     sizes = {name: _size(folder, name) for name in ("stdout", "stderr")}
     wanted = {"stdout": sizes["stdout"] - start.stdout, "stderr": sizes["stderr"] - start.stderr}
-    err_share = max(max_bytes // 3, max_bytes - max(0, wanted["stdout"]))
+    err_share = max(max_bytes // 3, max_bytes - max(0, wanted["stdout"]), LONGEST_CHARACTER)
     err_budget = min(err_share, max(0, wanted["stderr"]))
-    budgets = {"stdout": max_bytes - err_budget, "stderr": err_share}
+    budgets = {"stdout": max(max_bytes - err_budget, LONGEST_CHARACTER), "stderr": err_share}
 
     def text(name: StreamName, offset: int) -> StreamText:
         return _read_stream(folder, name, offset, budgets[name], tail=since is None, final=final)
@@ -95,26 +98,29 @@ def _read_stream(folder: Path, stream: StreamName, offset: int, budget: int, *, 
     chunk = log.read(str(folder), stream, offset, WINDOW_BYTES)
     end = chunk.start + len(chunk.data)
     total = max(end, _size(folder, stream))
-    whole = fold(chunk.data)
-    if end == total and len(whole) <= budget:
-        kept = len(chunk.data) if final else len(chunk.data) - _incomplete(chunk.data)
-        return StreamText(
-            text=fold(chunk.data[:kept]).decode("utf-8", "replace"),
-            next_offset=chunk.start + kept,
-            total=total,
-            gap=chunk.gap,
-        )
-    head, used = take_head(chunk.data, budget // 2 if tail else budget)
+    # The end of the window may lie inside a character, and so may the end of what a running program has written.
+    whole = final and end == total
+    data = chunk.data if whole else chunk.data[: len(chunk.data) - _incomplete(chunk.data)]
+    shown = show(data)
+    if end == total and len(shown) <= budget:
+        return StreamText(text=shown.decode("utf-8"), next_offset=chunk.start + len(data), total=total, gap=chunk.gap)
+    head, used = take_head(data, budget // 2 if tail else budget)
     next_offset = chunk.start + used
-    text = head.decode("utf-8", "replace")
+    text = head.decode("utf-8")
     omitted = total - next_offset
     if tail:
         window = max(next_offset, total - WINDOW_BYTES)
         last = log.read(str(folder), stream, window, WINDOW_BYTES)
-        ending, skipped = take_tail(last.data, budget - len(head))
-        omitted = max(0, last.start + skipped - next_offset)
-        text += f"\n[... {omitted} bytes left out ...]\n" + ending.decode("utf-8", "replace")
+        torn = 0 if last.start in (0, next_offset) else _continuation(last.data)
+        ending, skipped = take_tail(last.data[torn:], budget - len(head))
+        omitted = max(0, last.start + torn + skipped - next_offset)
+        text += f"\n[... {omitted} bytes left out ...]\n" + ending.decode("utf-8")
     return StreamText(text=text, next_offset=next_offset, total=total, omitted=omitted, gap=chunk.gap)
+
+
+def show(data: bytes) -> bytes:
+    """Return what a reader sees of raw output, as UTF-8: bytes that are none become replacement characters."""
+    return fold(data).decode("utf-8", "replace").encode("utf-8")
 
 
 def fold(data: bytes) -> bytes:
@@ -131,48 +137,70 @@ def _fold_line(line: bytes) -> bytes:
 
 
 def take_head(data: bytes, budget: int) -> tuple[bytes, int]:
-    """Return folded text from the beginning that fits, and how many bytes of `data` it stands for."""
+    """Return text from the beginning that fits, as shown, and how many bytes of `data` it stands for."""
     parts: list[bytes] = []
     position = 0
     room = budget
     while position < len(data):
         newline = data.find(b"\n", position)
         end = len(data) if newline < 0 else newline + 1
-        line = fold(data[position:end])
-        if len(line) > room:
-            if b"\r" not in data[position:end]:
-                line = line[: room - _incomplete(line[:room])]
-                parts.append(line)
-                position += len(line)
-            elif not parts:  # One bar longer than the budget: its last state, cut; it is not worth a second answer.
-                parts.append(line[-room:])
+        line = data[position:end]
+        shown = show(line)
+        if len(shown) > room:
+            if b"\r" not in line:
+                used, shown = _longest_beginning(line, room)
+                parts.append(shown)
+                position += used
+            elif not parts and room:  # One bar longer than the room: the end of its last state must do.
+                parts.append(_longest_end(fold(line), room)[1])
                 position = end
             break
-        parts.append(line)
-        room -= len(line)
+        parts.append(shown)
+        room -= len(shown)
         position = end
     return b"".join(parts), position
 
 
 def take_tail(data: bytes, budget: int) -> tuple[bytes, int]:
-    """Return folded text from the end that fits, and at which byte of `data` it begins."""
+    """Return text from the end that fits, as shown, and at which byte of `data` it begins."""
     parts: list[bytes] = []
     position = len(data)
     room = budget
     while position > 0:
         begin = data.rfind(b"\n", 0, position - 1) + 1
-        line = fold(data[begin:position])
-        if len(line) > room:
+        line = data[begin:position]
+        shown = show(line)
+        if len(shown) > room:
             if b"\r" not in line:
-                cut = line[len(line) - room :]
-                cut = cut[_continuation(cut) :]
-                parts.append(cut)
-                position -= len(cut)
+                used, shown = _longest_end(line, room)
+                parts.append(shown)
+                position -= used
             break
-        parts.append(line)
-        room -= len(line)
+        parts.append(shown)
+        room -= len(shown)
         position = begin
     return b"".join(reversed(parts)), position
+
+
+def _longest_beginning(line: bytes, room: int) -> tuple[int, bytes]:
+    """Return how much of a line fits, and how it is shown; bytes that are no text take three times their size."""
+    for size in (room, room // 3):
+        part = line[:size]
+        part = part[: len(part) - _incomplete(part)]
+        shown = show(part)
+        if len(shown) <= room:
+            return len(part), shown
+    return 0, b""
+
+
+def _longest_end(line: bytes, room: int) -> tuple[int, bytes]:
+    for size in (room, room // 3):
+        part = line[max(0, len(line) - size) :] if size else b""
+        part = part[_continuation(part) :] if len(part) < len(line) else part
+        shown = show(part)
+        if len(shown) <= room:
+            return len(part), shown
+    return 0, b""
 
 
 def _incomplete(data: bytes) -> int:

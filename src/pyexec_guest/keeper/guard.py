@@ -81,10 +81,11 @@ class Guard:
         writer = log.StreamWriter(self.folder, "prepare", PREPARE_LOG_BYTES, PREPARE_LOG_BYTES)
         pump = OutputPump(writer, "prepare", self._loop)
         deadline = time.monotonic() + orders["prepare_timeout"]
+        env = {**orders["env"], **orders["prepare_env"]}
         try:
             for argv in orders["prepare"]:
                 ending = self._supervisor.run(
-                    argv, cwd=orders["cwd"], env=orders["env"], stdin=None, deadline=deadline, pumps=(pump, pump)
+                    argv, cwd=orders["cwd"], env=env, stdin=None, deadline=deadline, pumps=(pump, pump)
                 )
                 if ending.cause == "timed_out":
                     ending.cause = "environment_failed"

@@ -87,6 +87,7 @@ class Supervisor:
         """
         child = children.start(argv, cwd=cwd, env=env, stdin=stdin, group=self._tree.group)
         self._child = child
+        self._tree.leader = child.pid
         self._has_children = True
         for pump, fd in zip(pumps, (child.stdout, child.stderr), strict=True):
             pump.attach(fd)

@@ -16,6 +16,7 @@ class Tree:
     def __init__(self, name: str) -> None:
         self._root = os.getpid()
         self._can_descend = linux.adopt_orphans()
+        self.leader: int | None = None
         self.group = cgroup.create(name)
 
     def group_members(self) -> "list[int]":
@@ -29,8 +30,13 @@ class Tree:
 
     def signal(self, number: int) -> None:
         """Send a signal to each of them."""
-        for pid in self.members():
-            _send(pid, number)
+        if self._can_descend:
+            for pid in self.members():
+                _send(pid, number)
+        elif self.leader is not None:
+            # Elsewhere than on Linux the process group is all there is to go by; `setsid` escapes it.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.leader, number)
 
     def kill(self) -> None:
         """Kill them all; none can escape by forking meanwhile."""
@@ -43,6 +49,8 @@ class Tree:
             stopped.update(fresh)
         for pid in stopped:
             _send(pid, signal.SIGKILL)
+        if not self._can_descend:
+            self.signal(signal.SIGKILL)
 
     def close(self) -> None:
         """Remove the control group."""
