@@ -34,8 +34,8 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
     directory = _existing_directory(request.directory, base)
     script = _existing_file("script_path", request.script_path, directory)
     env_file = _existing_file("env_file", request.env_file, directory)
-    if request.request_id is not None and not request.request_id:
-        request = replace(request, request_id=None)
+    if request.request_id is not None:
+        request = replace(request, request_id=request.request_id.encode("utf-8", "replace").decode("utf-8") or None)
     return CheckedRequest(request=request, directory=directory, script=script, env_file=env_file)
 
 

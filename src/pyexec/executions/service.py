@@ -375,12 +375,12 @@ def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest
         owner=principal.key,
         state="pending",
         kind=request.kind,
-        label=request.label,
+        label=None if request.label is None else _legible(request.label),
         request_id=request.request_id,
-        directory=str(checked.directory),
-        source="inline" if checked.script is None else str(checked.script),
+        directory=_legible(str(checked.directory)),
+        source="inline" if checked.script is None else _legible(str(checked.script)),
         strategy=plan.strategy,
-        python=plan.python,
+        python=_legible(plan.python),
         python_version=show(plan.interpreter.version) if plan.interpreter else None,
         notes=plan.notes,
         dependencies=request.dependencies,
@@ -388,6 +388,11 @@ def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest
         stream=request.stream,
         created_at=time.time(),
     )
+
+
+def _legible(text: str) -> str:
+    """Return text that every store and client can hold: a path need not be text at all."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:

@@ -6,9 +6,9 @@ import os
 import time
 from pathlib import Path
 
-from pyexec.processes.strays import end_strays
+from pyexec.processes.strays import Trace, end_strays
 from pyexec.sandbox.claims import LOCK
-from pyexec.sandbox.observations import Observation, observe
+from pyexec.sandbox.observations import Observation, Started, observe
 from pyexec_guest import log
 
 NEVER_STARTED = "It never started: the server or the keeper that held it was ended first."
@@ -29,20 +29,23 @@ def settle_loss(folder: Path, execution_id: str) -> Observation:
         if (folder / "outcome.json").exists():
             return observe(folder)
         started = observe(folder).started
-        group = started.group if started else None
-        end_strays(
-            execution_id,
-            group=group,
-            pid=started.pid if started else None,
-            start_ticks=started.start_ticks if started else 0,
-            pipes=started.pipes if started else (),
-        )
+        end_strays(execution_id, _trace(started) if started else None)
         _write_lost(folder, started_at=started.started_at if started else None)
     except BlockingIOError:
         pass  # Somebody else settles it, or it is guarded after all.
     finally:
         os.close(fd)
     return observe(folder)
+
+
+def _trace(started: Started) -> Trace:
+    return Trace(
+        boot=started.boot,
+        group=started.group,
+        pid=started.pid,
+        start_ticks=started.start_ticks,
+        pipes=started.pipes,
+    )
 
 
 def _write_lost(folder: Path, started_at: float | None) -> None:

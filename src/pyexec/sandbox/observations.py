@@ -17,6 +17,7 @@ _MAX_JSON_BYTES = 1024 * 1024
 class Started:
     """What the keeper noted when the program began; enough to find what it started."""
 
+    boot: str
     pid: int
     start_ticks: int
     started_at: float
@@ -80,6 +81,7 @@ def _read_started(folder: Path) -> Started | None:
         return None
     try:
         return Started(
+            boot=str(values["boot"]),
             pid=int(values["pid"]),
             start_ticks=int(values["start_ticks"]),
             started_at=float(values["started_at"]),

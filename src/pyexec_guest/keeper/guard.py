@@ -48,6 +48,9 @@ class Guard:
         self._listener.phase("waiting")
         try:
             outcome = self._wait_turn() or self._prepare() or self._run()
+        except OSError as error:
+            self._tree.kill()
+            outcome = self._describe(Ending(cause="lost", reason=f"The keeper could not go on: {error}."))
         finally:
             self._tree.close()
         self._write_outcome(outcome)
@@ -150,6 +153,7 @@ class Guard:
     def _on_start(self, child: Child) -> None:
         self._started_at = time.time()
         started = {
+            "boot": linux.boot_id(),
             "pid": child.pid,
             "start_ticks": linux.start_ticks(child.pid),
             "started_at": self._started_at,

@@ -63,6 +63,15 @@ def start_ticks(pid: int) -> int:
     return int(fields[19]) if fields else 0
 
 
+def boot_id() -> str:
+    """Return what tells one boot of the machine from the next: pids and the like mean nothing across it."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def command_name(pid: int) -> str:
     """Return the short name of a process; never its arguments, which may hold a secret."""
     try:
