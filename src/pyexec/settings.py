@@ -70,8 +70,15 @@ def _level(text: str) -> str:
     return text.lower()
 
 
+def _expanded(text: str) -> Path:
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # No such user: for our callers the same as any other wrong value.
+        raise ValueError(str(error)) from error
+
+
 def _path(text: str) -> Path:
-    path = Path(text).expanduser()
+    path = _expanded(text)
     if not path.is_absolute():
         raise ValueError
     return path
@@ -218,7 +225,10 @@ def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _directory(directory: Path | None) -> Path:
-    path = (directory or Path.cwd()).expanduser()
+    try:
+        path = Path.cwd() if directory is None else _expanded(str(directory))
+    except ValueError:
+        raise InvalidArgumentError(f"--directory {directory} begins with a user who does not exist.") from None
     if not path.is_dir():
         raise InvalidArgumentError(f"--directory {path} is not a directory.")
     return path.absolute()

@@ -10,6 +10,7 @@ from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.limits import ExecutionLimits
 
 _TEXT_LENGTH = 200
+_PATH_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +35,8 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
     directory = _existing_directory(request.directory, base)
     script = _existing_file("script_path", request.script_path, directory)
     env_file = _existing_file("env_file", request.env_file, directory)
-    if request.request_id is not None:
-        request = replace(request, request_id=request.request_id.encode("utf-8", "replace").decode("utf-8") or None)
+    if request.request_id == "":
+        request = replace(request, request_id=None)
     return CheckedRequest(request=request, directory=directory, script=script, env_file=env_file)
 
 
@@ -64,8 +65,11 @@ def _check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
             f"timeout_seconds is {timeout:g}; it must be between 0 (none) and {limits.timeout_ceiling:g}."
         )
     for argument in request.args:
-        if "\0" in argument:
-            raise InvalidArgumentError("An item of args holds a NUL character, which no program can be given.")
+        _require_bytes("An item of args", argument)
+    for name, value in request.env_vars.items():
+        _require_bytes(f"env_vars[{name!r}]", value)
+    if request.stdin is not None:
+        _require_bytes("stdin", request.stdin, nul=True)
     size = sum(len(os.fsencode(argument)) + 1 for argument in request.args)
     if size > limits.arguments:
         raise InvalidArgumentError(
@@ -73,31 +77,67 @@ def _check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
             hint="Pass long data through stdin or a file.",
         )
     for name, value in (("job_label", request.label), ("request_id", request.request_id)):
+        if value is not None and not value.isascii():
+            _require_text(name, value)
         if value is not None and len(value) > _TEXT_LENGTH:
             raise InvalidArgumentError(f"{name} has {len(value)} characters; at most {_TEXT_LENGTH} are allowed.")
 
 
+def _require_bytes(what: str, text: str, *, nul: bool = False) -> None:
+    """Refuse text that no bytes stand for; what the system itself made from bytes that are no text is fine."""
+    if not nul and "\0" in text:
+        raise InvalidArgumentError(f"{what} holds a NUL character, which no program can be given.")
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{what} holds a lone surrogate, which is no character.") from None
+
+
+def _require_text(what: str, text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidArgumentError(f"{what} holds a lone surrogate, which is no character.") from None
+
+
 def _existing_directory(name: str | None, base: Path) -> Path:
-    path = base if name is None else base / Path(_clean("directory", name)).expanduser()
-    if not path.exists():
-        raise NotFoundError(f"The directory {path} does not exist.", hint="Give the absolute path of one that does.")
+    path = base if name is None else base / _expanded("directory", name)
+    if not _exists("directory", path):
+        raise NotFoundError(f"The directory {_short(path)} does not exist.", hint="Give the absolute path of one.")
     if not path.is_dir():
-        raise InvalidArgumentError(f"directory {path} is not a directory.")
+        raise InvalidArgumentError(f"directory {_short(path)} is not a directory.")
     return path.absolute()
 
 
 def _existing_file(argument: str, name: str | None, directory: Path) -> Path | None:
     if name is None:
         return None
-    path = directory / Path(_clean(argument, name)).expanduser()
-    if not path.exists():
-        raise NotFoundError(f"{argument} {path} does not exist.", hint=f"Relative paths count from {directory}.")
+    path = directory / _expanded(argument, name)
+    if not _exists(argument, path):
+        hint = f"Relative paths count from {directory}."
+        raise NotFoundError(f"{argument} {_short(path)} does not exist.", hint=hint)
     if not path.is_file():
-        raise InvalidArgumentError(f"{argument} {path} is not a file.")
+        raise InvalidArgumentError(f"{argument} {_short(path)} is not a file.")
     return path
 
 
-def _clean(argument: str, name: str) -> str:
+def _exists(argument: str, path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, UnicodeEncodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it holds a lone surrogate"
+        raise InvalidArgumentError(f"{argument} {_short(path)} cannot be looked at: {why}.") from None
+
+
+def _short(path: Path) -> str:
+    text = ascii(str(path))[1:-1] if not str(path).isprintable() else str(path)
+    return text if len(text) <= _PATH_LENGTH else f"{text[:_PATH_LENGTH]}..."
+
+
+def _expanded(argument: str, name: str) -> Path:
     if not name or "\0" in name:
         raise InvalidArgumentError(f"{argument} is {'empty' if not name else 'not a path: it holds a NUL character'}.")
-    return name
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        raise NotFoundError(f"{argument} {name} begins with a user who does not exist.") from None

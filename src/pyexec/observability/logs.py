@@ -14,7 +14,7 @@ MAX_LOG_BYTES = 5 * 1024 * 1024
 LOG_FILES = 3
 
 _SECRET_NAME = re.compile(r"(?i)(TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|PRIVATE_KEY|AUTH)")
-_URL_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@]+@", re.IGNORECASE)
+_URL_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/]+@", re.IGNORECASE)
 _MASK = "****"
 _SHORTEST_SECRET = 6
 
@@ -46,11 +46,12 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process,
-            "message": record.getMessage(),
+            # Masked before it becomes JSON, which writes quotes and line ends of a secret differently.
+            "message": self._masker.mask(record.getMessage()),
         }
         if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return self._masker.mask(json.dumps(entry, ensure_ascii=False))
+            entry["exception"] = self._masker.mask(self.formatException(record.exc_info))
+        return json.dumps(entry, ensure_ascii=False)
 
 
 class _ShortFormatter(logging.Formatter):
@@ -81,7 +82,9 @@ def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str
         path = folder / "pyexec.log"
         path.touch(mode=0o600)
         # Several servers share the file: each line is one append, and rotation by any of them is seen by all.
-        handler = _SharedFileHandler(path, maxBytes=MAX_LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8", delay=True)
+        handler = _SharedFileHandler(
+            path, maxBytes=MAX_LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8", errors="backslashreplace", delay=True
+        )
     except OSError as error:
         root.warning("no log file in %s: %s", folder, error.strerror)
         return

@@ -1,5 +1,6 @@
 """Reading what an execution printed, as text that fits an answer."""
 
+import codecs
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -204,14 +205,14 @@ def _longest_end(line: bytes, room: int) -> tuple[int, bytes]:
 
 
 def _incomplete(data: bytes) -> int:
-    """Return how many bytes at the end begin a UTF-8 character that is not complete."""
+    """Return how many bytes at the end begin a UTF-8 character that may still become whole."""
     for back in range(1, min(3, len(data)) + 1):
-        byte = data[-back]
-        if byte >= 0xC0:
-            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
-            return back if length > back else 0
-        if byte < 0x80:
-            return 0
+        if data[-back] >= 0xC0:
+            try:
+                _text, consumed = codecs.utf_8_decode(data[-back:], "strict", False)
+            except UnicodeDecodeError:
+                return 0
+            return back if consumed == 0 else 0
     return 0
 
 
