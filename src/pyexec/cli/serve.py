@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import os
 import sys
 from pathlib import Path
 
@@ -34,7 +35,11 @@ def command(directory: Path | None) -> None:
         click.echo("pyexec speaks MCP on stdin and stdout; an MCP client starts it. Ctrl-C ends it.", err=True)
     server = importlib.import_module("pyexec.app.server")
     take_over("fastmcp")
+    status = 0
     try:
         anyio.run(server.serve_stdio, settings)
     except KeyboardInterrupt:
-        sys.exit(130)
+        status = 130
+    logging.shutdown()
+    # Taking a thousand modules apart takes a second, after which clients lose patience and send signals.
+    os._exit(status)

@@ -81,9 +81,7 @@ class Retention:
         folders = {folder.name: folder for folder in self._folder.executions.iterdir()}
         unknown = folders.keys() - self._store.known(list(folders))
         found = [execution for name in unknown if (execution := read_descriptor(folders[name])) is not None]
-        for execution in sorted(found, key=lambda execution: execution.created_at):
-            self._store.add(execution)
-        return len(found)
+        return self._store.add_missing(sorted(found, key=lambda execution: execution.created_at))
 
     def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
         ended = self._store.ended(principal.key)

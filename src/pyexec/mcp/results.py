@@ -24,14 +24,20 @@ class Result(BaseModel):
 
 
 _ALWAYS = frozenset({"exit_code", "pid", "started_at", "completed_at", "label", "progress", "result"})
+# A job's own error is a field like any other; a result's is there only when the call was refused or failed.
+_ALWAYS_INSIDE = _ALWAYS | {"error"}
 
 
-def _without_empty(value: Any) -> Any:
+def _without_empty(value: Any, always: frozenset[str] = _ALWAYS) -> Any:
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {name: _without_empty(item) for name, item in fields.items() if item is not None or name in _ALWAYS}
+        return {
+            name: _without_empty(item, _ALWAYS_INSIDE)
+            for name, item in fields.items()
+            if item is not None or name in always
+        }
     if isinstance(value, list):
-        return [_without_empty(item) for item in cast("list[Any]", value)]
+        return [_without_empty(item, _ALWAYS_INSIDE) for item in cast("list[Any]", value)]
     return value
 
 
@@ -49,7 +55,7 @@ def slim(schema: Any, name: str = "") -> Any:
     options: list[Any] = parts.get("anyOf", [])
     if len(options) == 2 and _NULL in options:
         option = slim(next(option for option in options if option != _NULL))
-        if name not in _ALWAYS:
+        if name not in _ALWAYS_INSIDE:
             return option
         return {**option, "type": [option["type"], "null"]} if "type" in option else {"anyOf": [option, _NULL]}
     return {key: _slim_part(key, value) for key, value in parts.items() if key not in _SAID_BY_THE_NAME}

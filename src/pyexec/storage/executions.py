@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, delete, func, insert, select, update
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import IntegrityError
 
 from pyexec.domain.executions import ACTIVE, Execution, Outcome, Process, State
@@ -36,6 +37,15 @@ class ExecutionStore:
             if execution.request_id is None or self.by_request(execution.owner, execution.request_id) is None:
                 raise
             raise DuplicateRequestError(execution.request_id) from error
+
+    def add_missing(self, found: Iterable[Execution]) -> int:
+        """Store records that were lost, in this order; pass over those that are there. Return how many there were."""
+        added = 0
+        with self._database.writing() as connection:
+            for execution in found:
+                query = sqlite.insert(executions).values(to_values(execution)).on_conflict_do_nothing()
+                added += connection.execute(query).rowcount
+        return added
 
     def get(self, owner: str, execution_id: str) -> Execution | None:
         """Return one record, or None."""

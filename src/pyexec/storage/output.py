@@ -148,7 +148,7 @@ def take_head(data: bytes, budget: int) -> tuple[bytes, int]:
         line = data[position:end]
         shown = show(line)
         if len(shown) > room:
-            if b"\r" not in line:
+            if not _is_bar(line):
                 used, shown = _longest_beginning(line, room)
                 parts.append(shown)
                 position += used
@@ -172,7 +172,7 @@ def take_tail(data: bytes, budget: int) -> tuple[bytes, int]:
         line = data[begin:position]
         shown = show(line)
         if len(shown) > room:
-            if b"\r" not in line:
+            if not _is_bar(line):
                 used, shown = _longest_end(line, room)
                 parts.append(shown)
                 position -= used
@@ -183,13 +183,19 @@ def take_tail(data: bytes, budget: int) -> tuple[bytes, int]:
     return b"".join(reversed(parts)), position
 
 
+def _is_bar(line: bytes) -> bool:
+    """Tell whether a line was written over; carriage returns at its very end only end it, as on Windows."""
+    return b"\r" in line.rstrip(b"\r\n")
+
+
 def _longest_beginning(line: bytes, room: int) -> tuple[int, bytes]:
     """Return how much of a line fits, and how it is shown; bytes that are no text take three times their size."""
-    for size in (room, room // 3):
+    third = room // 3
+    for size in (room, third, third + 1, third + 2, third + 3):
         part = line[:size]
         part = part[: len(part) - _incomplete(part)]
         shown = show(part)
-        if len(shown) <= room:
+        if part and len(shown) <= room:
             return len(part), shown
     return 0, b""
 
