@@ -6,6 +6,7 @@ from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
+from pyexec.executions.settling import Settler
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
 from pyexec.settings import Settings
@@ -38,12 +39,14 @@ def open_services(settings: Settings) -> Services:
     store = ExecutionStore(Database(folder.database))
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
-    retention = Retention(folder, store, settings.limits)
+    settler = Settler(folder, store, settings.environ)
+    retention = Retention(folder, store, settler, settings.limits)
     if not folder.database.exists():
         retention.recover()
     executions = ExecutionService(
         folder=folder,
         store=store,
+        settler=settler,
         wall=HostWall(launcher),
         planner=Planner(finder, settings.environ, settings.prefix),
         limits=settings.limits,

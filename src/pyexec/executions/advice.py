@@ -7,8 +7,10 @@ from pyexec.domain.executions import Execution, Outcome, OutcomeKind
 
 _NO_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
 _NO_STDIN = re.compile(r"^EOFError: EOF when reading a line", re.MULTILINE)
-_LAST_ERROR = re.compile(r"^(\w[\w.]*(?:Error|Exception|Interrupt|Exit|Warning|Group)\b.*)$", re.MULTILINE)
+_TRACEBACK = "Traceback (most recent call last):\n"
+_ERROR_LINE = re.compile(r"^((?:\w[\w.]*)?(?:Error|Exception|Interrupt|Exit|Warning|Group)\b.*)$", re.MULTILINE)
 _SUMMARY_LENGTH = 300
+_STDERR_LOOKED_AT = 20_000
 
 _ADVICE: Mapping[OutcomeKind, str] = {
     "timed_out": "Give a larger timeout_seconds, or 0 for none; all output up to then is kept.",
@@ -51,10 +53,18 @@ def advice_for(execution: Execution, stderr: str) -> str | None:
 
 
 def _of_exit(outcome: Outcome, stderr: str) -> str:
-    errors = _LAST_ERROR.findall(stderr[-8000:])
-    if errors:
-        return errors[-1][:_SUMMARY_LENGTH]
-    return f"It exited with code {outcome.exit_code}."
+    return _exception_line(stderr[-_STDERR_LOOKED_AT:]) or f"It exited with code {outcome.exit_code}."
+
+
+def _exception_line(stderr: str) -> str | None:
+    """Return the line that names the last exception: the first after a traceback's frames, which are indented."""
+    _before, found, traceback = stderr.rpartition(_TRACEBACK)
+    if found:
+        for line in traceback.splitlines():
+            if line and not line.startswith(" "):
+                return line[:_SUMMARY_LENGTH]
+    errors: list[str] = _ERROR_LINE.findall(stderr)  # A SyntaxError of the script itself has no traceback.
+    return errors[-1][:_SUMMARY_LENGTH] if errors else None
 
 
 def _for_stderr(stderr: str) -> str | None:

@@ -16,6 +16,7 @@ from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import Execution
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.executions.settling import Settler
 from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.output import log_bytes
@@ -37,9 +38,10 @@ class PruneResult:
 class Retention:
     """Prunes on request and sweeps by age and size."""
 
-    def __init__(self, folder: StateFolder, store: ExecutionStore, limits: ExecutionLimits) -> None:
+    def __init__(self, folder: StateFolder, store: ExecutionStore, settler: Settler, limits: ExecutionLimits) -> None:
         self._folder = folder
         self._store = store
+        self._settler = settler
         self._limits = limits
 
     async def prune(
@@ -84,11 +86,13 @@ class Retention:
         return self._store.add_missing(sorted(found, key=lambda execution: execution.created_at))
 
     def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
+        self._settler.settle_active(principal.key)  # Some may have ended since somebody last looked.
         ended = self._store.ended(principal.key)
         removed = self._remove(principal.key, filter(wanted, ended))
         return PruneResult(removed=removed, remaining=self._store.count(principal.key))
 
     def _sweep_owner(self, owner: str) -> int:
+        self._settler.settle_active(owner)
         oldest = time.time() - self._limits.retention_age
         kept: list[tuple[Execution, int]] = []
         doomed: list[Execution] = []

@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,21 +13,19 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.cursors import Cursor
-from pyexec.domain.errors import DiskFullError, InvalidArgumentError, NotFoundError, PyexecError, QueueFullError
-from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, Outcome, State
+from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError, QueueFullError
+from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
-from pyexec.environments.failures import explain
 from pyexec.environments.plan import Planner, RunPlan
 from pyexec.environments.python_versions import show
 from pyexec.environments.requirements import read_resolved
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.requests import CheckedRequest, check_request
+from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import claim
 from pyexec.sandbox.keepers import StopMode, connect
-from pyexec.sandbox.losses import settle_loss
-from pyexec.sandbox.observations import Observation, observe
 from pyexec.sandbox.ports import Launch, Wall
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
@@ -41,7 +39,6 @@ PAUSE_SECONDS = 0.02
 STOP_SECONDS = 15.0
 INLINE_NAME = "script.py"
 RESOLVED_NAME = "resolved.txt"
-FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
 
 Watcher = Callable[[str], None]
 
@@ -62,6 +59,7 @@ class ExecutionService:
         *,
         folder: StateFolder,
         store: ExecutionStore,
+        settler: Settler,
         wall: Wall,
         planner: Planner,
         limits: ExecutionLimits,
@@ -70,6 +68,7 @@ class ExecutionService:
     ) -> None:
         self._folder = folder
         self._store = store
+        self._settler = settler
         self._wall = wall
         self._planner = planner
         self._limits = limits
@@ -178,6 +177,20 @@ class ExecutionService:
             raise NotFoundError(f"{which} with {text[:64]!r}.", hint="`pyexec jobs list` shows the ids.")
         return found[0]
 
+    def output_budget(self, max_bytes: int | None) -> int:
+        """Return how much output an answer may carry when the caller asks for so much (None: the default).
+
+        Raises:
+            InvalidArgumentError: The caller asks for too little or too much.
+        """
+        budget = self._limits.answer_output if max_bytes is None else max_bytes
+        if not 1 <= budget <= self._limits.answer_output_ceiling:
+            raise InvalidArgumentError(
+                f"max_output_bytes is {budget}; it must be between 1 and {self._limits.answer_output_ceiling}.",
+                hint="Read on from next_cursor for the rest.",
+            )
+        return budget
+
     async def read(
         self, principal: Principal, execution_id: str, *, since: Cursor | None = None, max_bytes: int | None = None
     ) -> Reading:
@@ -187,12 +200,7 @@ class ExecutionService:
             NotFoundError: This principal has no such execution.
             InvalidArgumentError: `max_bytes` is not allowed.
         """
-        budget = self._limits.answer_output if max_bytes is None else max_bytes
-        if not 1 <= budget <= self._limits.answer_output_ceiling:
-            raise InvalidArgumentError(
-                f"max_output_bytes is {budget}; it must be between 1 and {self._limits.answer_output_ceiling}.",
-                hint="Read on from next_cursor for the rest.",
-            )
+        budget = self.output_budget(max_bytes)
         execution = await self.get(principal, execution_id)
         reader = partial(
             read_output,
@@ -213,11 +221,7 @@ class ExecutionService:
 
     async def settle_active(self, principal: Principal) -> list[Execution]:
         """Bring the records of all that is not known to have ended up to date; return what still runs or waits."""
-        return [
-            execution
-            for known in await run_sync(self._store.active, principal.key)
-            if not (execution := await self._observed(known)).ended
-        ]
+        return await run_sync(self._settler.settle_active, principal.key)
 
     async def stop(self, principal: Principal, execution_id: str, mode: StopMode, reason: str) -> Execution:
         """End an execution: `cancel` interrupts, then asks, then kills; `kill` kills at once. Ended ones stay ended.
@@ -255,6 +259,8 @@ class ExecutionService:
     def _require_capacity(self, principal: Principal) -> None:
         self._folder.require_room(self._limits.free_disk)
         waiting = self._store.count(principal.key, ACTIVE)
+        if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
+            waiting = len(self._settler.settle_active(principal.key))
         if waiting >= self._limits.queued:
             raise QueueFullError(
                 f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
@@ -331,41 +337,7 @@ class ExecutionService:
         return execution
 
     async def _observed(self, execution: Execution) -> Execution:
-        return execution if execution.ended else await run_sync(self._settle, execution)
-
-    def _explained(self, execution: Execution) -> Execution:
-        """Put one sentence in place of all that uv said when it could not make the environment."""
-        outcome = execution.outcome
-        if outcome is None or outcome.kind != "environment_failed" or not outcome.reason:
-            return execution
-        failure = explain(outcome.reason, self._environ)
-        return replace(execution, outcome=replace(outcome, reason=failure.message, detail=failure.detail))
-
-    def _settle(self, execution: Execution) -> Execution:
-        """Bring one record up to date with what the execution's folder says."""
-        folder = self._folder.execution(execution.id)
-        observation = observe(folder)
-        if observation.phase == "lost":
-            observation = settle_loss(folder, execution.id)
-            if observation.outcome is None and not folder.exists():
-                gone = Outcome(kind="lost", reason=FOLDER_GONE, ended_at=time.time(), started_at=execution.started_at)
-                observation = Observation(phase="ended", outcome=gone)
-        observed = self._explained(_apply(execution, observation))
-        with suppress(DiskFullError):  # The folder says it all; the index follows when there is room again.
-            if observed.ended:
-                self._store.finish(observed)
-            elif observed.state != execution.state:
-                self._store.mark_running(observed)
-        return observed
-
-
-def _apply(execution: Execution, observation: Observation) -> Execution:
-    started = observation.started
-    if started is not None:
-        execution = replace(execution, started_at=started.started_at, pid=started.pid)
-    if observation.outcome is not None:
-        return replace(execution, state=observation.outcome.state, outcome=observation.outcome)
-    return replace(execution, state="running") if observation.phase == "running" else execution
+        return execution if execution.ended else await run_sync(self._settler.settle, execution)
 
 
 def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest, plan: RunPlan) -> Execution:

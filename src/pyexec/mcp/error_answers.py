@@ -41,7 +41,7 @@ def _sentence(detail: Any) -> str:
     name = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "unexpected_keyword_argument":
         return f"There is no argument {name}."
-    if detail["type"] in ("missing_argument", "missing"):
+    if detail["type"].startswith("missing"):
         return f"The argument {name} is missing."
     said = str(detail["msg"]).removeprefix("Value error, ")
     given = "" if detail["loc"][:1] and detail["loc"][0] in _SECRET else f" (given: {_short(detail['input'])})"

@@ -60,6 +60,7 @@ async def run(
     """Run something for the caller of a tool."""
     service = (await desk.services.get()).executions
     principal = desk.principal()
+    service.output_budget(max_output_bytes)  # Refused before anything runs, not when the output is there.
     execution = await service.submit(principal, request)
     await _wait(desk, context, service, principal, execution, wait_seconds)
     reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)

@@ -70,7 +70,8 @@ def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str
     """
     masker = Masker(environ)
     root = logging.getLogger()
-    root.setLevel(logging.DEBUG if level == "debug" else logging.WARNING)
+    # Libraries stay at warnings even when we say more: at debug they write down whole calls, secrets and all.
+    root.setLevel(logging.WARNING)
     logging.getLogger("pyexec").setLevel(level.upper())
     shown = logging.StreamHandler(sys.stderr)
     shown.setFormatter(_ShortFormatter(masker))

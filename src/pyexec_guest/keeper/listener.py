@@ -130,7 +130,7 @@ class Listener:
             if message["t"] != "output":
                 self._remove(client)
         except OSError:
-            self._remove(client)
+            return  # It has hung up; what it said before that is read next, and then it is let go.
 
 
 def _may_talk(connection: socket.socket) -> bool:

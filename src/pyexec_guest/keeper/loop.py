@@ -6,6 +6,8 @@ import signal
 import time
 from collections.abc import Callable
 
+LONGEST_WAIT_SECONDS = 3600.0
+
 
 class Loop:
     """Waits for whatever happens next and calls whoever asked to hear of it."""
@@ -53,7 +55,9 @@ class Loop:
                 moments.append(deadline)
             if look_every is not None:
                 moments.append(now + look_every)
-            for key, _events in self.selector.select(max(0.0, min(moments) - now) if moments else None):
+            # The kernel counts in milliseconds and in 32 bits, so a wait of weeks is made of shorter ones.
+            wait = min(max(0.0, min(moments) - now), LONGEST_WAIT_SECONDS) if moments else None
+            for key, _events in self.selector.select(wait):
                 key.data()
 
     def _serve_signals(self, fd: int) -> None:

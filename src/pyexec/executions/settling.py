@@ -1,0 +1,66 @@
+"""Bringing records up to date with what the executions' folders say."""
+
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from pyexec.domain.errors import DiskFullError
+from pyexec.domain.executions import Execution, Outcome
+from pyexec.environments.failures import explain
+from pyexec.sandbox.losses import settle_loss
+from pyexec.sandbox.observations import Observation, observe
+from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.state_folder import StateFolder
+
+FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
+
+
+class Settler:
+    """Looks at folders, which are the truth, and writes what has changed into the index. Blocks on the disk."""
+
+    def __init__(self, folder: StateFolder, store: ExecutionStore, environ: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._store = store
+        self._environ = environ
+
+    def settle_active(self, owner: str) -> list[Execution]:
+        """Settle all that is not known to have ended; return what still runs or waits, oldest first."""
+        return [execution for known in self._store.active(owner) if not (execution := self.settle(known)).ended]
+
+    def settle(self, execution: Execution) -> Execution:
+        """Return an execution as it stands now. One whose keeper is gone without an outcome becomes `lost`."""
+        observed = self._explained(_apply(execution, self._observe(execution)))
+        with suppress(DiskFullError):  # The folder says it all; the index follows when there is room again.
+            if observed.ended:
+                self._store.finish(observed)
+            elif observed.state != execution.state:
+                self._store.mark_running(observed)
+        return observed
+
+    def _observe(self, execution: Execution) -> Observation:
+        folder = self._folder.execution(execution.id)
+        observation = observe(folder)
+        if observation.phase == "lost":
+            observation = settle_loss(folder, execution.id)
+            if observation.outcome is None and not folder.exists():
+                gone = Outcome(kind="lost", reason=FOLDER_GONE, ended_at=time.time(), started_at=execution.started_at)
+                return Observation(phase="ended", outcome=gone)
+        return observation
+
+    def _explained(self, execution: Execution) -> Execution:
+        """Put one sentence in place of all that uv said when it could not make the environment."""
+        outcome = execution.outcome
+        if outcome is None or outcome.kind != "environment_failed" or not outcome.reason:
+            return execution
+        failure = explain(outcome.reason, self._environ)
+        return replace(execution, outcome=replace(outcome, reason=failure.message, detail=failure.detail))
+
+
+def _apply(execution: Execution, observation: Observation) -> Execution:
+    started = observation.started
+    if started is not None:
+        execution = replace(execution, started_at=started.started_at, pid=started.pid)
+    if observation.outcome is not None:
+        return replace(execution, state=observation.outcome.state, outcome=observation.outcome)
+    return replace(execution, state="running") if observation.phase == "running" else execution
