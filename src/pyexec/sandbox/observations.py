@@ -71,7 +71,7 @@ def _read_outcome(folder: Path) -> Outcome | None:
                 for left in values.get("leftover_processes", ())
             ),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
 
 
@@ -88,7 +88,7 @@ def _read_started(folder: Path) -> Started | None:
             group=values["group"],
             pipes=tuple(int(inode) for inode in values["pipes"]),
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, OverflowError, TypeError, ValueError):
         return None
 
 
