@@ -6,6 +6,7 @@ import anyio
 
 from pyexec.app.lazy import LazyServices
 from pyexec.app.principal import local_principal
+from pyexec.app.wire import claim_stdout
 from pyexec.domain.errors import PyexecError
 from pyexec.mcp.server import build_server
 from pyexec.settings import Settings
@@ -22,6 +23,7 @@ async def serve_stdio(settings: Settings) -> None:
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_look_after, services)
+            claim_stdout()
             await server.run_stdio_async(show_banner=False)
             tasks.cancel_scope.cancel()
     finally:

@@ -19,6 +19,8 @@ branch on; the message says what was wrong, which value, and what is allowed; th
 
 from typing import ClassVar
 
+from pyexec.domain.text import legible
+
 Detail = str | int | float | list[str]
 
 
@@ -34,9 +36,9 @@ class PyexecError(Exception):
     code: ClassVar[str] = "internal"
 
     def __init__(self, message: str, *, hint: str | None = None, **details: Detail) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        super().__init__(legible(message))
+        self.message = legible(message)
+        self.hint = None if hint is None else legible(hint)
         self.details = details
 
     def sentence(self) -> str:

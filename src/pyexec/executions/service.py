@@ -17,6 +17,7 @@ from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecErro
 from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.domain.text import legible
 from pyexec.environments.plan import Planner, RunPlan
 from pyexec.environments.python_versions import show
 from pyexec.environments.requirements import read_resolved
@@ -347,12 +348,12 @@ def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest
         owner=principal.key,
         state="pending",
         kind=request.kind,
-        label=None if request.label is None else _legible(request.label),
+        label=None if request.label is None else legible(request.label),
         request_id=request.request_id,
-        directory=_legible(str(checked.directory)),
-        source="inline" if checked.script is None else _legible(str(checked.script)),
+        directory=legible(str(checked.directory)),
+        source="inline" if checked.script is None else legible(str(checked.script)),
         strategy=plan.strategy,
-        python=_legible(plan.python),
+        python=legible(plan.python),
         python_version=show(plan.interpreter.version) if plan.interpreter else None,
         notes=plan.notes,
         dependencies=request.dependencies,
@@ -360,11 +361,6 @@ def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest
         stream=request.stream,
         created_at=time.time(),
     )
-
-
-def _legible(text: str) -> str:
-    """Return text that every store and client can hold: a path need not be text at all."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:

@@ -8,6 +8,7 @@ does not count. Whoever ends wakes the next in line; a slow look around covers k
 import fcntl
 import os
 import socket
+from bisect import bisect_left
 from contextlib import suppress
 
 from pyexec_guest import protocol
@@ -22,13 +23,16 @@ class Queue:
         self._slots = slots
 
     def position(self) -> int:
-        """Return how many others must end before this one may run; 0 means go."""
+        """Return about how many others must end before this one may run; 0 means go."""
+        entries = self._entries()
         ahead = 0
-        for entry in self._entries():
+        for entry in entries:
             if entry >= self._entry:
                 break
             ahead += self._alive(entry)
-        return max(0, ahead - self._slots + 1)
+            if ahead == self._slots:  # As many as may run: no need to ask the others who wait.
+                return max(1, bisect_left(entries, self._entry) - self._slots + 1)
+        return 0
 
     def leave(self) -> "list[str]":
         """Give up the place; return the ids of those who should look again."""
