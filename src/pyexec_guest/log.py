@@ -53,7 +53,11 @@ class StreamWriter:
         self.total = 0
         self.dropped = 0
         self._room: int = self._head_bytes
-        self._fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._fd = -1
+        try:
+            self._fd = _append_to(os.path.join(folder, name))
+        except OSError:
+            self._room = 0  # No room on the disk for a file: what is printed is counted, and kept once there is.
 
     def write(self, data: memoryview) -> None:
         """Append `data`. A full disk drops what does not fit and goes on counting."""
@@ -87,7 +91,7 @@ class StreamWriter:
     def _next_segment(self) -> bool:
         path = os.path.join(self._folder, f"{self._name}.{self.total:020d}")
         try:
-            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            fd = _append_to(path)
         except OSError:
             return False
         self.close()
@@ -105,7 +109,7 @@ class EventWriter:
     """Appends numbered entries to `events`; coarse once the file is large."""
 
     def __init__(self, folder: str) -> None:
-        self._fd = os.open(os.path.join(folder, "events"), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._fd = _append_to(os.path.join(folder, "events"))
         self._size = 0
         self._number = 0
         self._torn = False
@@ -137,6 +141,10 @@ class EventWriter:
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
+
+
+def _append_to(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
 def spans(folder: str, stream: str) -> "list[Span]":

@@ -9,7 +9,7 @@ import struct
 from typing import Any, cast
 
 VERSION = 1
-MAX_FRAME = 64 * 1024 * 1024
+MAX_FRAME = 256 * 1024 * 1024
 SMALL_FRAME = 64 * 1024
 
 _LENGTH = struct.Struct(">I")

@@ -15,7 +15,7 @@ _STDERR_LOOKED_AT = 20_000
 _ADVICE: Mapping[OutcomeKind, str] = {
     "timed_out": "Give a larger timeout_seconds, or 0 for none; all output up to then is kept.",
     "lost": "Run it again if it is safe to repeat; what it printed before is still readable.",
-    "environment_failed": "The code was not run; correct the dependencies or the Python version and try again.",
+    "environment_failed": "The code was not run; see to its dependencies, the Python version or the network.",
     "start_failed": "The code was not run; check that the directory and the interpreter can be used.",
     "out_of_memory": "Use less memory at a time: smaller chunks, smaller types, or a larger limit.",
     "signalled": "SIGKILL from outside often means that memory ran out; try with less data.",

@@ -1,5 +1,6 @@
 """Submit, wait, read, stop: everything that can be done with an execution."""
 
+import re
 import secrets
 import shutil
 import time
@@ -31,7 +32,7 @@ from pyexec.sandbox.ports import Launch, Wall
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
-from pyexec.storage.output import Output, count_events, read_output
+from pyexec.storage.output import Output, count_events, read_output, read_preparation
 from pyexec.storage.state_folder import StateFolder
 
 ID_BYTES = 16
@@ -39,7 +40,9 @@ SHORTEST_ID = 4
 PAUSE_SECONDS = 0.02
 STOP_SECONDS = 15.0
 INLINE_NAME = "script.py"
+REQUIREMENTS_NAME = "requirements.in"
 RESOLVED_NAME = "resolved.txt"
+_VERSION_LINE = re.compile(r"^(\d+\.\d+\.\d+)$", re.MULTILINE)
 
 Watcher = Callable[[str], None]
 
@@ -50,6 +53,14 @@ class Reading:
 
     execution: Execution
     output: Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentUsed:
+    """The exact packages (None: none were asked for, or not resolved yet) and the version of Python."""
+
+    packages: tuple[str, ...] | None
+    python_version: str | None
 
 
 class ExecutionService:
@@ -216,13 +227,17 @@ class ExecutionService:
         self, principal: Principal, *, states: Collection[State] | None, limit: int
     ) -> tuple[list[Execution], int]:
         """Return the newest executions in these states (None: any), and how many there are altogether."""
-        await self.settle_active(principal)
-        found = await run_sync(partial(self._store.newest, principal.key, states=states, limit=limit))
-        return found, await run_sync(self._store.count, principal.key, states)
+        settled = {one.id: one for one in await run_sync(self._settler.settle_active, principal.key)}
+        stored = await run_sync(partial(self._store.newest, principal.key, states=states, limit=limit))
+        # On a full disk the index lags behind; what was seen counts.
+        found = [settled.get(one.id, one) for one in stored]
+        wanted = [one for one in found if states is None or one.state in states]
+        return wanted, await run_sync(self._store.count, principal.key, states)
 
-    async def settle_active(self, principal: Principal) -> list[Execution]:
-        """Bring the records of all that is not known to have ended up to date; return what still runs or waits."""
-        return await run_sync(self._settler.settle_active, principal.key)
+    async def active(self, principal: Principal) -> list[Execution]:
+        """Return what runs or waits, oldest first."""
+        settled = await run_sync(self._settler.settle_active, principal.key)
+        return [execution for execution in settled if not execution.ended]
 
     async def stop(self, principal: Principal, execution_id: str, mode: StopMode, reason: str) -> Execution:
         """End an execution: `cancel` interrupts, then asks, then kills; `kill` kills at once. Ended ones stay ended.
@@ -243,9 +258,9 @@ class ExecutionService:
                     await anyio.sleep(PAUSE_SECONDS)
         return execution
 
-    async def resolved_dependencies(self, execution: Execution) -> list[str] | None:
-        """Return what the requirements of an execution were resolved to; None where nothing was or is not yet known."""
-        return await run_sync(_read_resolved, self._folder.execution(execution.id))
+    async def environment_of(self, execution: Execution) -> EnvironmentUsed:
+        """Return what an execution runs with, as far as that is known by now."""
+        return await run_sync(_environment_used, self._folder.execution(execution.id), execution)
 
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
@@ -261,7 +276,7 @@ class ExecutionService:
         self._folder.require_room(self._limits.free_disk)
         waiting = self._store.count(principal.key, ACTIVE)
         if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
-            waiting = len(self._settler.settle_active(principal.key))
+            waiting = sum(not execution.ended for execution in self._settler.settle_active(principal.key))
         if waiting >= self._limits.queued:
             raise QueueFullError(
                 f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
@@ -376,11 +391,16 @@ def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
     return script, source
 
 
-def _read_resolved(folder: Path) -> list[str] | None:
-    try:
-        return list(read_resolved((folder / RESOLVED_NAME).read_text("utf-8")))
-    except OSError:
-        return None
+def _environment_used(folder: Path, execution: Execution) -> EnvironmentUsed:
+    resolved = folder / RESOLVED_NAME
+    packages = read_resolved(resolved.read_text("utf-8")) if resolved.exists() else None
+    if execution.dependencies == () and not (folder / REQUIREMENTS_NAME).exists():
+        packages = ()  # None were asked for, in the script's header neither.
+    python_version = execution.python_version
+    if python_version is None:  # uv fetched it while preparing, and the last command there said which it is.
+        found = _VERSION_LINE.findall(read_preparation(folder))
+        python_version = found[-1] if found else None
+    return EnvironmentUsed(packages=packages, python_version=python_version)
 
 
 def _discard(folder: Path) -> None:

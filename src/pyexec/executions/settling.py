@@ -1,5 +1,6 @@
 """Bringing records up to date with what the executions' folders say."""
 
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
 FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
+_SIGNALS = {number.value: number.name for number in signal.Signals}
 
 
 class Settler:
@@ -25,8 +27,8 @@ class Settler:
         self._environ = environ
 
     def settle_active(self, owner: str) -> list[Execution]:
-        """Settle all that is not known to have ended; return what still runs or waits, oldest first."""
-        return [execution for known in self._store.active(owner) if not (execution := self.settle(known)).ended]
+        """Settle all that was not known to have ended; return it as it stands now, oldest first."""
+        return [self.settle(known) for known in self._store.active(owner)]
 
     def settle(self, execution: Execution) -> Execution:
         """Return an execution as it stands now. One whose keeper is gone without an outcome becomes `lost`."""
@@ -62,5 +64,15 @@ def _apply(execution: Execution, observation: Observation) -> Execution:
     if started is not None:
         execution = replace(execution, started_at=started.started_at, pid=started.pid)
     if observation.outcome is not None:
-        return replace(execution, state=observation.outcome.state, outcome=observation.outcome)
+        outcome = _seen_through_uv(observation.outcome) if execution.strategy == "uv-run" else observation.outcome
+        return replace(execution, state=outcome.state, outcome=outcome)
     return replace(execution, state="running") if observation.phase == "running" else execution
+
+
+def _seen_through_uv(outcome: Outcome) -> Outcome:
+    """Return the outcome of the program itself: uv, between it and its keeper, says 128 + n where signal n ended it."""
+    code = outcome.exit_code
+    if code is None or outcome.signal is not None or code - 128 not in _SIGNALS:
+        return outcome
+    kind = "signalled" if outcome.kind == "exited" else outcome.kind
+    return replace(outcome, kind=kind, signal=_SIGNALS[code - 128])

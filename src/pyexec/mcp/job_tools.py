@@ -85,7 +85,7 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
 
         async def work() -> results.RunningJobs:
             service = (await desk.services.get()).executions
-            active = await service.settle_active(desk.principal())
+            active = await service.active(desk.principal())
             rows = [
                 views.running_job(execution, time.time(), await service.count_chunks(execution))
                 for execution in reversed(active)

@@ -64,8 +64,8 @@ async def run(
     execution = await service.submit(principal, request)
     await _wait(desk, context, service, principal, execution, wait_seconds)
     reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)
-    resolved = await service.resolved_dependencies(reading.execution)
-    return views.run_result(reading, time.time(), resolved)
+    environment = await service.environment_of(reading.execution)
+    return views.run_result(reading, time.time(), environment)
 
 
 async def _wait(
@@ -89,8 +89,7 @@ async def _wait(
         while not execution.ended and (left := deadline - anyio.current_time()) > 0:
             execution = await service.wait(principal, execution.id, min(left, PROGRESS_SECONDS))
             if not execution.ended:
-                elapsed = round(time.time() - execution.created_at, 1)
-                await _report(context, elapsed, f"job {execution.id}: {execution.state} for {elapsed:g} s")
+                await _report(context, time.time() - execution.created_at, _so_far(execution))
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(request_id):
@@ -98,6 +97,12 @@ async def _wait(
         raise
     finally:
         desk.cancellations.end(request_id)
+
+
+def _so_far(execution: Execution) -> str:
+    if execution.started_at is None:
+        return f"job {execution.id}: {execution.state} for {time.time() - execution.created_at:.0f} s"
+    return f"job {execution.id}: running for {execution.elapsed(time.time()):.0f} s"
 
 
 async def _report(context: Context, progress: float, message: str) -> None:

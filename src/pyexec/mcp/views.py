@@ -4,13 +4,13 @@ from datetime import UTC, datetime
 
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.executions.advice import advice_for, error_of
-from pyexec.executions.service import Reading
+from pyexec.executions.service import EnvironmentUsed, Reading
 from pyexec.mcp import results
 
 TIMEOUT_MARK = "[TIMEOUT]"
 
 
-def run_result(reading: Reading, now: float, resolved: list[str] | None) -> results.RunResult:
+def run_result(reading: Reading, now: float, environment: EnvironmentUsed) -> results.RunResult:
     """Return the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
@@ -32,8 +32,8 @@ def run_result(reading: Reading, now: float, resolved: list[str] | None) -> resu
         stderr_bytes=output.stderr.total,
         next_cursor=output.next_cursor.encode(),
         leftover_processes=_leftovers(outcome),
-        resolved_dependencies=resolved,
-        python_version_used=execution.python_version,
+        resolved_dependencies=None if environment.packages is None else list(environment.packages),
+        python_version_used=environment.python_version,
         notes=list(execution.notes) or None,
     )
 

@@ -57,7 +57,7 @@ def _write_lost(folder: Path, started_at: float | None) -> None:
         "ended_at": time.time(),
         **{f"{stream}_bytes": _size(folder, stream) for stream in log.STREAMS},
     }
-    part = folder / "outcome.part"
+    part = folder / "outcome.json.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with open(fd, "wb") as file:
         file.write(json.dumps(outcome).encode())

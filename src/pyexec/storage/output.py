@@ -1,6 +1,8 @@
 """Reading what an execution printed, as text that fits an answer."""
 
 import codecs
+import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +75,11 @@ def read_raw(folder: Path, stream: StreamName, offset: int, limit: int) -> tuple
     return chunk.data, chunk.start, chunk.gap
 
 
+def read_preparation(folder: Path) -> str:
+    """Return what the commands said that prepared an execution, from the beginning."""
+    return log.read(str(folder), "prepare", 0, WINDOW_BYTES).data.decode("utf-8", "replace")
+
+
 def count_events(folder: Path) -> dict[str, int]:
     """Return how many entries of each kind the event log has."""
     counts: dict[str, int] = {}
@@ -84,10 +91,12 @@ def count_events(folder: Path) -> dict[str, int]:
 
 def log_bytes(folder: Path) -> int:
     """Return how much disk an execution's folder takes."""
-    try:
-        return sum(entry.stat(follow_symlinks=False).st_size for entry in folder.iterdir())
-    except OSError:
-        return 0
+    total = 0
+    for root, _folders, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # It may be removed meanwhile.
+                total += os.lstat(os.path.join(root, name)).st_size
+    return total
 
 
 def _size(folder: Path, stream: StreamName) -> int:

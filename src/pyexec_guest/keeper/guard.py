@@ -13,12 +13,14 @@ from pyexec_guest.keeper.child import Child, StartError
 from pyexec_guest.keeper.listener import Listener
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
-from pyexec_guest.keeper.supervisor import Ending, StopRequest, Supervisor
+from pyexec_guest.keeper.supervisor import Ending, StopRequest, Supervisor, Usage
 from pyexec_guest.keeper.tree import Tree
 
 ORDERS_SECONDS = 30.0
 QUEUE_LOOK_SECONDS = 2.0
 PREPARE_LOG_BYTES = 256 * 1024
+STARTED = "started.json"
+OUTCOME = "outcome.json"
 RESERVE_BYTES = 16 * 1024
 REASON_CHARACTERS = 4000
 
@@ -114,6 +116,7 @@ class Guard:
         self._pumps = (out, err)
         timeout: float = orders["timeout"]
         memory_kills = linux.out_of_memory_kills()
+        self._supervisor.usage = Usage()  # What preparing took is not the program's.
         try:
             ending = self._supervisor.run(
                 orders["argv"],
@@ -160,7 +163,7 @@ class Guard:
             "group": self._tree.group,
             "pipes": [os.fstat(fd).st_ino for fd in (child.stdout, child.stderr)],
         }
-        _write_atomically(os.path.join(self.folder, "started.json"), started)
+        self._write_reserved(STARTED, started)
         self._events.note("status", self._started_at, status="running", pid=child.pid)
         self._listener.phase("running")
 
@@ -197,18 +200,23 @@ class Guard:
         return outcome | {f"{pump.name}_bytes": pump.total for pump in self._pumps or ()}
 
     def _reserve(self) -> None:
-        """Take the room for the outcome now: it must be written on a full disk too."""
-        with open(os.path.join(self.folder, "outcome.part"), "wb", opener=_private) as file:
-            file.write(b" " * RESERVE_BYTES)
+        """Take the room for what must be written on a full disk too."""
+        for name in (STARTED, OUTCOME):
+            with open(os.path.join(self.folder, f"{name}.part"), "wb", opener=_private) as file:
+                file.write(b" " * RESERVE_BYTES)
+
+    def _write_reserved(self, name: str, value: "dict[str, Any]") -> None:
+        """Write into the room that was taken, and give it its name in one step."""
+        part = os.path.join(self.folder, f"{name}.part")
+        with open(part, "r+b") as file:
+            file.write(json.dumps(value, separators=(",", ":")).encode("ascii"))
+            file.truncate()
+        os.replace(part, os.path.join(self.folder, name))
 
     def _write_outcome(self, outcome: "dict[str, Any]") -> None:
         self._events.note("status", outcome["ended_at"], status="ended", outcome=outcome["kind"])
         self._events.close()
-        part = os.path.join(self.folder, "outcome.part")
-        with open(part, "r+b") as file:
-            file.write(json.dumps(outcome, separators=(",", ":")).encode("ascii"))
-            file.truncate()
-        os.replace(part, os.path.join(self.folder, "outcome.json"))
+        self._write_reserved(OUTCOME, outcome)
 
 
 def _receive_orders(connection: socket.socket) -> "dict[str, Any]":
@@ -222,13 +230,6 @@ def _receive_orders(connection: socket.socket) -> "dict[str, Any]":
         messages = decoder.feed(data)
         if messages:
             return messages[0]
-
-
-def _write_atomically(path: str, value: "dict[str, Any]") -> None:
-    part = path + ".part"
-    with open(part, "w", encoding="ascii", opener=_private) as file:
-        json.dump(value, file)
-    os.replace(part, path)
 
 
 def _private(path: str, flags: int) -> int:
