@@ -172,6 +172,12 @@ def spans(folder: str, stream: str) -> "list[Span]":
     return found
 
 
+def total(folder: str, stream: str) -> int:
+    """Return how many bytes `stream` has had, as far as what is kept tells."""
+    kept = spans(folder, stream)
+    return kept[-1].end if kept else 0
+
+
 def read(folder: str, stream: str, offset: int, limit: int) -> Chunk:
     """Read up to `limit` bytes of `stream` from byte `offset` on, or from where the kept bytes go on after it.
 

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyexec_guest.keeper.turn import is_locked
+
 LOCK = "lock"
 
 
@@ -43,15 +45,4 @@ def claim(folder: Path, queue: Path, execution_id: str) -> Claim:
 
 def is_held(folder: Path) -> bool:
     """Tell whether somebody guards this execution."""
-    try:
-        fd = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        # Shared, so that two who ask at once do not take each other for a keeper.
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
+    return is_locked(os.path.join(folder, LOCK))

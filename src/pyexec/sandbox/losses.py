@@ -55,7 +55,7 @@ def _write_lost(folder: Path, started_at: float | None) -> None:
         "reason": NEVER_STARTED if started_at is None else KEEPER_ENDED,
         "started_at": started_at,
         "ended_at": time.time(),
-        **{f"{stream}_bytes": _size(folder, stream) for stream in log.STREAMS},
+        **{f"{stream}_bytes": log.total(str(folder), stream) for stream in log.STREAMS},
     }
     part = folder / "outcome.json.part"
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -63,8 +63,3 @@ def _write_lost(folder: Path, started_at: float | None) -> None:
         file.write(json.dumps(outcome).encode())
         file.truncate()
     part.replace(folder / "outcome.json")
-
-
-def _size(folder: Path, stream: str) -> int:
-    kept = log.spans(str(folder), stream)
-    return kept[-1].end if kept else 0

@@ -57,7 +57,7 @@ def read_output(folder: Path, *, since: Cursor | None, max_bytes: int, final: bo
     `final` says that nothing more will be written, so that a cut-off character at the end is not waited for.
     """
     start = since or Cursor()
-    sizes = {name: _size(folder, name) for name in ("stdout", "stderr")}
+    sizes = {name: log.total(str(folder), name) for name in ("stdout", "stderr")}
     wanted = {"stdout": sizes["stdout"] - start.stdout, "stderr": sizes["stderr"] - start.stderr}
     err_share = max(max_bytes // 3, max_bytes - max(0, wanted["stdout"]), LONGEST_CHARACTER)
     err_budget = min(err_share, max(0, wanted["stderr"]))
@@ -99,15 +99,10 @@ def log_bytes(folder: Path) -> int:
     return total
 
 
-def _size(folder: Path, stream: StreamName) -> int:
-    kept = log.spans(str(folder), stream)
-    return kept[-1].end if kept else 0
-
-
 def _read_stream(folder: Path, stream: StreamName, offset: int, budget: int, *, tail: bool, final: bool) -> StreamText:
     chunk = log.read(str(folder), stream, offset, WINDOW_BYTES)
     end = chunk.start + len(chunk.data)
-    total = max(end, _size(folder, stream))
+    total = max(end, log.total(str(folder), stream))
     # The end of the window may lie inside a character, and so may the end of what a running program has written.
     whole = final and end == total
     data = chunk.data if whole else chunk.data[: len(chunk.data) - _incomplete(chunk.data)]

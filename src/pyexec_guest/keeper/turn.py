@@ -65,6 +65,7 @@ def is_locked(path: str) -> bool:
     except OSError:
         return False
     try:
+        # Shared, so that two who ask at once do not take each other for a keeper.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
