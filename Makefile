@@ -8,7 +8,7 @@ RUN := $(UV) run --frozen --no-sync
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint coverage check format bench clean
+.PHONY: help install demo test lint coverage check format docs bench clean
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ install: ## Make the environment (Python 3.11 or newer; uv is brought along wher
 	@$(RUN) python -m compileall -q src idp/src
 
 demo: install ## Show the product at work
-	$(UV) run --frozen python examples/demo.py
+	$(UV) run --frozen python examples/demo.py $(ARGS)
 
 test: install ## Run the tests
 	$(RUN) pytest $(ARGS)
@@ -44,10 +44,13 @@ format: install ## Put the source in order
 	$(RUN) ruff check --fix
 	$(RUN) ruff format
 
+docs: install ## Write the reference pages of the docs from the code
+	$(RUN) python docs/generate.py
+
 bench: install ## Measure against what a person would use instead
 	$(RUN) python benchmarks/run.py $(ARGS)
 
 clean: ## Remove what these targets made
 	rm -rf .venv .venv-* .uv-bootstrap dist build htmlcov .coverage .coverage.* \
-		.pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks
-	find src idp tests benchmarks examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+		.pytest_cache .ruff_cache .hypothesis .import_linter_cache .benchmarks demo-output
+	find src idp tests benchmarks docs examples scripts -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -29,7 +29,7 @@ WIDTH = 100
 PACKAGES = ["numpy>=2", "matplotlib>=3.9"]
 ANALYSIS_SECONDS = 600.0
 
-ANALYSIS = '''
+ANALYSIS = """
 import sys
 import time
 
@@ -43,7 +43,7 @@ import numpy as np
 rng = np.random.default_rng(2024)
 days = np.arange(3653)
 years = days / 365.25
-truth = 0.31  # degrees a decade, times ten
+truth = 0.31  # degrees a year, for the analysis to find again
 weather = np.convolve(rng.normal(0, 2.4, days.size + 9), np.ones(10) / 10**0.5, "valid")
 degrees = 9.5 - 8.2 * np.cos(2 * np.pi * (years - 0.05)) + truth * years + weather
 
@@ -54,7 +54,7 @@ print(f"days              {days.size:8}")
 print(f"mean              {degrees.mean():8.2f} °C")
 print(f"coldest, warmest  {degrees.min():8.2f} °C, {degrees.max():.2f} °C")
 
-# How sure is the trend? Draw whole months again and again, for weather comes in spells.
+# How sure is the trend? Draw months again and again (weather comes in spells), as often as six seconds allow.
 blocks = np.array_split(days, 120)
 slopes = []
 began = time.monotonic()
@@ -75,8 +75,8 @@ below.axvline(truth, color="black", ls="--", label=f"what was put in: {truth}")
 below.set(xlabel="°C a year", ylabel="draws", title="How sure the trend is")
 below.legend()
 figure.savefig(sys.argv[1], dpi=120)
-print("figure            ", sys.argv[1])
-'''
+print(f"figure            {sys.argv[1]}")
+"""
 
 JOB = """
 import time
@@ -200,14 +200,12 @@ async def survive(server: Server) -> None:
         say("Another server is asked for what came after the last cursor.", "restart")
         await follow(client, job_id, cursor, seen, until=None)
         status = (await call(client, "py_job_status", job_id=job_id))["job"]
-    expect(status["status"] == "completed", f"the job ended {status['status']}: {status['error']}")
+    expect(status["status"] == "completed", f"the job ended {status['status']}: {status.get('error')}")
     expect(seen == [f"step {step:2} of 10" for step in range(1, 11)], f"lines were lost or came twice: {seen}")
     say(f"{status['status']}, exit code {status['result']['exit_code']}; 10 lines, each once", "result")
 
 
-async def follow(
-    client: "Client[StdioTransport]", job_id: str, cursor: str, seen: list[str], until: int | None
-) -> str:
+async def follow(client: "Client[StdioTransport]", job_id: str, cursor: str, seen: list[str], until: int | None) -> str:
     """Poll a job for what is new until so many lines were seen, or until it has ended; return the next cursor."""
     with anyio.fail_after(60):
         while True:
@@ -226,7 +224,6 @@ def kill_server() -> None:
     servers = [child for child in psutil.Process().children() if "serve" in child.cmdline()]
     expect(len(servers) == 1, f"there should be one server, not {len(servers)}")
     servers[0].kill()
-    servers[0].wait(10)
 
 
 async def fail(client: "Client[StdioTransport]") -> None:
@@ -234,7 +231,7 @@ async def fail(client: "Client[StdioTransport]") -> None:
     for code, arguments, error in (
         (FAILING, {}, "KeyError: 'degrees'"),
         (MISSING, {}, "ModuleNotFoundError: No module named 'a_module_nobody_has'"),
-        ("while True: pass", {"timeout_seconds": 1}, "It ran longer than 1 s. It was ended with SIGINT."),
+        ("while True: pass", {"timeout_seconds": 1}, "It ran longer than 1 s."),
     ):
         result = await call(
             client, "run_script_in_dir", directory=str(ROOT), script_content=code, use_uv=False, **arguments
@@ -245,7 +242,7 @@ async def fail(client: "Client[StdioTransport]") -> None:
         if result.get("advice"):
             say(result["advice"], "advice")
         print()
-        expect(result["error"] == error, f"it should say {error!r}")
+        expect(result["error"].startswith(error), f"it should say {error!r}")
     refused = await call(client, "run_script_in_dir", directory="/no/such/folder", script_content="print(1)")
     say('run_script_in_dir(directory="/no/such/folder", …)', "call")
     say(f"{refused['error_code']}: {refused['error']}", "refused")

@@ -1,14 +1,45 @@
 """What every test shares."""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from tests.helpers.homes import require_no_process_of_any_home, temporary_home
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """The server runs on asyncio only, so its tests do."""
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def no_process_left_behind() -> Iterator[None]:
+    """Fail a test that leaves an execution in a state folder of its own or of its module."""
+    yield
+    require_no_process_of_any_home()
+
+
+@pytest.fixture
+def state_home() -> Iterator[Path]:
+    """A state folder for one test; servers started in it must be gone at the end of the test."""
+    with temporary_home() as home:
+        yield home
+
+
+@pytest.fixture(scope="module")
+def module_home() -> Iterator[Path]:
+    """A state folder for all tests of a file."""
+    with temporary_home() as home:
+        yield home
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs root where there is none."""
+    if item.get_closest_marker("root") is not None and os.geteuid() != 0:
+        pytest.skip("needs to run as root")
 
 
 @pytest.hookimpl(trylast=True)

@@ -57,7 +57,7 @@ def test_a_network_that_is_away_is_one_sentence_with_the_host() -> None:
 @pytest.mark.parametrize(
     ("environ", "host"),
     [
-        ({}, "pypi.org"),
+        ({}, "the package index"),
         ({"UV_DEFAULT_INDEX": "https://index.example/simple"}, "index.example"),
         ({"UV_DEFAULT_INDEX": "main=https://u:p@index.example/simple"}, "index.example"),
         ({"UV_INDEX_URL": "/opt/wheels"}, "/opt/wheels"),

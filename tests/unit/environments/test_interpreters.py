@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError, NotFoundError
-from pyexec.environments.interpreters import Interpreter
-from tests.unit.environments.conftest import Machine
+from pyexec.environments.interpreters import Interpreter, InterpreterFinder
+from tests.unit.environments.conftest import Machine, Version
 
 
 @pytest.fixture
@@ -127,6 +127,18 @@ async def test_an_interpreter_is_started_once_and_then_remembered(three: Machine
     first = await three.finder(cache).available()
     assert await three.finder(cache).available() == first
     assert sorted(three.probed) == sorted(one.path for one in first)
+
+
+async def test_an_interpreter_that_goes_away_while_we_look_is_no_error(three: Machine) -> None:
+    gone = three.root / "home/.pyenv/versions/3.13.0/bin/python"
+
+    def probe(path: Path) -> Version | None:
+        gone.unlink(missing_ok=True)
+        return three.probe(path)
+
+    finder = InterpreterFinder(three.environ, None, probe)
+    await finder.find(None)
+    assert gone not in [one.path for one in await finder.available()]
 
 
 async def test_looking_for_any_python_starts_only_the_first(three: Machine) -> None:

@@ -142,7 +142,7 @@ def test_a_local_path_with_nothing_there_is_not_found(tmp_path: Path, gone: str)
 
 def test_a_resolved_list_is_read_without_options_comments_and_hashes() -> None:
     text = (
-        "# made by uv\n--index-url https://pypi.org/simple\n\nlib @ file:///srv/lib\npluggy==1.5.0 \\\n"
+        "# made by uv\n--index-url https://index.example/simple\n\nlib @ file:///srv/lib\npluggy==1.5.0 \\\n"
         "    --hash=sha256:00 \\\n    --hash=sha256:01\nrich==15.0.0\n    # via -r requirements.in\n"
     )
     assert read_resolved(text) == ("lib @ file:///srv/lib", "pluggy==1.5.0", "rich==15.0.0")

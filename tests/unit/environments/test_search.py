@@ -117,5 +117,18 @@ def test_relative_folders_on_path_do_not_count() -> None:
     assert program_directories(environ) == (Path("/usr/bin"), Path("/bin"))
 
 
+def test_without_a_home_folder_stand_ins_cannot_be_told_and_nothing_breaks(machine: Machine) -> None:
+    machine.program("home/.pyenv/shims/python3")
+    machine.path("home/.pyenv/shims")
+    del machine.environ["HOME"]
+    assert names(machine) == ["home/.pyenv/shims/python3"]
+
+
+def test_a_name_too_long_for_the_disk_is_passed_over(machine: Machine) -> None:
+    machine.program("one/python3")
+    machine.path("x" * 300, "one")
+    assert names(machine) == ["one/python3"]
+
+
 def test_an_empty_environment_has_no_interpreters() -> None:
     assert list(all_interpreters({}, None)) == []

@@ -1,0 +1,354 @@
+"""Writes the reference pages from the code: `make docs`. A test holds that they are up to date.
+
+What the code does not say (what a result field means) stands here; a field without a meaning is an error.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import anyio
+import click
+from fastmcp.tools import Tool
+
+from pyexec.app.lazy import LazyServices
+from pyexec.app.principal import local_principal
+from pyexec.cli.main import COMMANDS, root
+from pyexec.domain.errors import PyexecError
+from pyexec.domain.executions import STATES
+from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
+from pyexec.mcp.server import build_server
+from pyexec.settings import VARIABLES, Settings
+
+FOLDER = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
+
+FIELDS: Mapping[str, str] = {
+    "advice": "One sentence on what to do next, when there is something useful to say.",
+    "command": "The short name of the program; never its arguments, which may hold a secret.",
+    "completed_at": "When it ended; null before.",
+    "cpu_seconds": "CPU time of the program and everything it started, user and system together.",
+    "created_at": "When it was submitted.",
+    "current": "How far it is.",
+    "directory": "Where it runs.",
+    "elapsed_seconds": "How long the program has run, or ran; 0 before it started. Waiting in line is not counted.",
+    "error": "One sentence on what went wrong; left out when nothing did.",
+    "execution_strategy": "How it was run: by uv, or by the `python3` on PATH.",
+    "exit_code": "The program's own code, or 128 + n when signal n ended it; null while there is none.",
+    "gap_bytes": "So many bytes after the cursor are no longer kept; the text goes on behind them.",
+    "id": "The job's id.",
+    "job": "The job.",
+    "job_id": "The id by which the other tools know this run.",
+    "jobs": "The jobs, newest first.",
+    "kind": "What was run; `script` for all runs so far.",
+    "label": "What the caller named it with `job_label`; null when it has no name.",
+    "leftover_processes": "Processes that were still there when the program had ended, and were ended: at most 50.",
+    "message": "What it is doing.",
+    "new_stderr": "What it wrote to stderr since the cursor.",
+    "new_stdout": "What it wrote to stdout since the cursor.",
+    "next_cursor": "Where to read on: pass it as `cursor` to `py_job_status`.",
+    "note": "Why nothing was done, when nothing was.",
+    "notes": "What else the reader of this result should know, a sentence each.",
+    "peak_rss_mb": "The most memory that one of its processes had at once, in MiB.",
+    "pid": "The program's process id; null before it started.",
+    "progress": "How far it is, for jobs that say so; null otherwise.",
+    "python_version_used": "The version of Python that runs it, once it is known.",
+    "remaining": "How many jobs are left, running ones included.",
+    "removed": "How many jobs were removed.",
+    "resolved_dependencies": "What the requirements came to: each package with its version.",
+    "result": "How it ended; null before.",
+    "running": "Whether the program runs; false while it waits in line or its environment is made.",
+    "signal": "The signal that ended the program, such as `SIGTERM`; left out when none did.",
+    "source": "The file that was run, or `inline`.",
+    "started_at": "When the program began; null before.",
+    "state": "Its state: " + ", ".join(f"`{state}`" for state in STATES) + ".",
+    "status": "Its state: " + ", ".join(f"`{state}`" for state in STATES) + ".",
+    "stderr": "What it wrote to stderr: head and tail when it is long. After a time-out `[TIMEOUT]` is added.",
+    "stderr_bytes": "How many bytes it wrote to stderr altogether, kept or not.",
+    "stderr_chunks": "How many entries of the event log are about stderr.",
+    "stdout": "What it wrote to stdout: head and tail when it is long.",
+    "stdout_bytes": "How many bytes it wrote to stdout altogether, kept or not.",
+    "stdout_chunks": "How many entries of the event log are about stdout.",
+    "stopped_by": "The last signal that pyexec sent to end it: `SIGINT`, `SIGTERM` or `SIGKILL`.",
+    "stream": "Kept for older clients; every job can be read while it runs.",
+    "total": "How many there are altogether; null when that is not known.",
+    "truncated": "Whether output that was asked for is not in this answer.",
+}
+"""What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
+
+EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("get_job_output", "status"): "`running` until the job has ended, then `finished`.",
+    ("job", "error"): "One sentence on what went wrong; null when nothing did.",
+    ("jobs", "error"): "One sentence on what went wrong; null when nothing did.",
+    ("kill_job", "status"): "`killed`; or the job's state, when it had ended before.",
+    ("py_cancel_job", "status"): "`cancelled`; or the job's state, when it had ended before.",
+    ("leftover_processes", "pid"): "Its process id.",
+    ("list_running_jobs", "result"): "The jobs that run or wait, newest first.",
+}
+
+
+TOOLS = """\
+# Tools
+
+What an MCP client sees. Every answer has structured content with the fields below; its text is markdown, or the same
+fields as JSON with `markdown_output=false`. Optional fields that say nothing are left out. Sizes are bytes, durations
+seconds, times ISO 8601 in UTC. Lists and objects are taken as JSON text too, since some clients send them so.
+
+A program that failed is a result with `isError` set, never an error of the protocol. How states and exit codes come
+about is in [states and outcomes](../concepts/states-and-outcomes.md).
+
+Two more fields may be in any result: `error`, one sentence on what went wrong, and `error_code`, which is there only
+when pyexec itself refused or failed: see [errors](errors.md).
+"""
+
+RESOURCE = """\
+Plain text: a line `---STDOUT---` and the text so far, a line `---STDERR---` and the text so far; long output by head
+and tail. It no longer changes once the job has ended.
+"""
+
+COMMAND_LINE = """\
+# Command line
+
+`pyexec` works on the same state folder as the servers: what an agent started is listed, read and ended from here, and
+the other way round. Every command has `-h` and `--help`.
+
+`mcp-pyexec`, `python-executor-mcp`, `python-mcp-server` and `python -m python_mcp_server` are other names of
+`pyexec serve`; `python -m pyexec` is `pyexec`.
+"""
+
+EXIT_STATUS = """\
+## Exit status
+
+| status | meaning |
+| --- | --- |
+| the program's own | `pyexec run` waited for it to end; 128 + n when signal n ended it. |
+| 0 | Done. With `--detach`: the job was submitted. |
+| 1 | pyexec refused or failed (`error:` on stderr), or the program ended without a code of its own. |
+| 2 | The command line was not understood. |
+| 130 | `pyexec serve` was ended with Ctrl-C. |
+| 141 | Whoever read the output has gone (128 + SIGPIPE). |
+"""
+
+SETTINGS = """\
+# Settings
+
+Read from the environment once, when a server or a command starts; in a client's configuration they go into `env`. An
+empty value counts as unset. A value that is not allowed is an error that says what is; a name that begins with
+`PYEXEC_` and is none of these is a warning in the server's log. Programs that are run do not get them.
+
+The limits are each server's own: of several servers on one state folder, each keeps to its own for what it submits.
+"""
+
+ERRORS = """\
+# Errors
+
+What pyexec itself refuses or fails at. The code is stable: over MCP it is `error_code` in the structured content of an
+answer with `isError`, and `error` says which value was wrong, what is allowed, and mostly what to do next. The command
+line prints `error:` and `hint:` to stderr and exits with 1.
+
+A program that failed is none of these: it is a result, see [states and outcomes](../concepts/states-and-outcomes.md).
+"""
+
+IN_EVERY_RESULT = frozenset({"error", "error_code"})
+
+
+async def _server_parts() -> tuple[list[Tool], list[tuple[str, str]]]:
+    services = LazyServices(Settings(home=Path("/nonexistent"), directory=Path("/")))  # Never opened.
+    server = build_server(services, local_principal, 20)
+    templates = await server.list_resource_templates()
+    return list(await server.list_tools()), [(each.uri_template, each.description or "") for each in templates]
+
+
+def tools_page() -> str:
+    """Return the page on tools and resources."""
+    tools, templates = anyio.run(_server_parts)
+    parts = [TOOLS]
+    for tool in tools:
+        parts += _tool(tool)
+    parts.append("## Resources")
+    for template, description in templates:
+        parts += [f"`{template}`: {description}", RESOURCE]
+    return _page(parts)
+
+
+def _tool(tool: Tool) -> Iterator[str]:
+    yield f"## {tool.name}"
+    yield inspect.cleandoc(tool.description or "")
+    yield "Tags: " + ", ".join(sorted(tool.tags)) + "."
+    properties: dict[str, Any] = tool.parameters.get("properties", {})
+    required: list[str] = tool.parameters.get("required", [])
+    rows = [
+        (
+            f"`{name}`",
+            _type(schema).removesuffix(" or null"),
+            "required" if name in required else _default(schema),
+            _sentence(schema),
+        )
+        for name, schema in properties.items()
+    ]
+    yield _table(("argument", "type", "default", "meaning"), rows)
+    schema = tool.output_schema or {}
+    yield "Result:"
+    yield _fields(tool.name, schema)
+    for path, inner in _inner(schema, schema):
+        yield f"In `{path}`:"
+        yield _fields(path.rpartition(".")[2], inner)
+
+
+def _fields(place: str, schema: dict[str, Any]) -> str:
+    rows = [
+        (f"`{name}`", _type(field), EXCEPTIONS.get((place, name)) or FIELDS[name])
+        for name, field in schema["properties"].items()
+        if name not in IN_EVERY_RESULT or place in ("job", "jobs")
+    ]
+    return _table(("field", "type", "meaning"), rows)
+
+
+def _inner(schema: dict[str, Any], top: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects inside a result, each with its place in it."""
+    for name, field in schema["properties"].items():
+        options: list[Any] = [field, field.get("items", {}), *field.get("anyOf", [])]
+        for option in options:
+            part = _resolved(option, top)
+            if "properties" in part:
+                yield f"{path}{name}", part
+                yield from _inner(part, top, f"{path}{name}.")
+
+
+def _resolved(schema: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
+    reference = schema.get("$ref")
+    return top["$defs"][reference.rpartition("/")[2]] if isinstance(reference, str) else schema
+
+
+def _type(schema: dict[str, Any]) -> str:
+    options: list[dict[str, Any]] = schema.get("anyOf", [])
+    if options:
+        return " or ".join(dict.fromkeys(_type(option) for option in options))
+    kind: str | list[str] = schema.get("type", "object")
+    if isinstance(kind, list):
+        return " or ".join(kind)
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}))}s"
+    if kind == "object" and schema.get("additionalProperties"):
+        return f"object of {_type(schema['additionalProperties'])}s"
+    return kind
+
+
+def _default(schema: dict[str, Any]) -> str:
+    value = schema.get("default")
+    return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _sentence(schema: dict[str, Any]) -> str:
+    return str(schema.get("description", "")).rstrip(".") + "."
+
+
+def command_line_page() -> str:
+    """Return the page on the command line."""
+    context = click.Context(root, info_name="pyexec")
+    return _page([COMMAND_LINE, *_commands(root, context), EXIT_STATUS])
+
+
+def _commands(command: click.Command, context: click.Context) -> Iterator[str]:
+    yield from _command(command, context)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = cast("click.Command", command.get_command(context, name))
+            yield from _commands(below, click.Context(below, info_name=name, parent=context))
+
+
+def _command(command: click.Command, context: click.Context) -> Iterator[str]:
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield f"## {context.command_path}"
+    yield f"    {usage}"
+    yield inspect.cleandoc(command.help or "")
+    if isinstance(command, click.Group):
+        rows = [(f"`{name}`", _help_of(command, context, name)) for name in command.list_commands(context)]
+        yield _table(("command", "meaning"), rows)
+    records = [
+        record
+        for parameter in command.params
+        if isinstance(parameter, click.Option) and (record := parameter.get_help_record(context))
+    ]
+    if records:
+        yield _table(("option", "meaning"), [(f"`{option}`", " ".join(text.split())) for option, text in records])
+
+
+def _help_of(group: click.Group, context: click.Context, name: str) -> str:
+    command = group.get_command(context, name)
+    return COMMANDS.get(name) or (inspect.cleandoc((command and command.help) or "").partition("\n\n")[0])
+
+
+def settings_page() -> str:
+    """Return the page on settings."""
+    limits = ExecutionLimits()
+    variables = [
+        (f"`{each.name}`", each.meaning, each.default, f"{each.allowed[:1].upper()}{each.allowed[1:]}.")
+        for each in VARIABLES
+    ]
+    fixed = [
+        ("inline code, and stdin text, each", f"{limits.source // MEGABYTE} MiB"),
+        ("all items of `args` together", f"{limits.arguments // 1024} KiB"),
+        ("`timeout_seconds`", f"{limits.timeout_ceiling / DAY:g} days, or 0 for none"),
+        ("`max_output_bytes`", f"{limits.answer_output_ceiling // MEGABYTE} MiB"),
+        ("from one sweep of old jobs to the next", f"{limits.sweep_interval / 60:g} minutes"),
+    ]
+    return _page(
+        [
+            SETTINGS,
+            _table(("variable", "meaning", "default", "allowed"), variables),
+            "## Fixed limits",
+            _table(("what", "limit"), fixed),
+        ]
+    )
+
+
+def errors_page() -> str:
+    """Return the page on error codes."""
+    kinds = (*_below(PyexecError), PyexecError)
+    return _page([ERRORS, _table(("code", "meaning"), [(f"`{each.code}`", _meaning_of(each)) for each in kinds])])
+
+
+def _meaning_of(error: type[PyexecError]) -> str:
+    if error is PyexecError:
+        return "A fault of pyexec's own; `logs/pyexec.log` in the state folder says where."
+    return inspect.cleandoc(error.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def _below(error: type[PyexecError]) -> Iterator[type[PyexecError]]:
+    for kind in error.__subclasses__():
+        yield kind
+        yield from _below(kind)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def _page(parts: list[str]) -> str:
+    return "\n\n".join(part.strip("\n") for part in (NOTE, *parts)) + "\n"
+
+
+def pages() -> dict[Path, str]:
+    """Return every reference page by its file."""
+    return {
+        FOLDER / "tools.md": tools_page(),
+        FOLDER / "command-line.md": command_line_page(),
+        FOLDER / "settings.md": settings_page(),
+        FOLDER / "errors.md": errors_page(),
+    }
+
+
+def main() -> None:
+    """Write the pages that are not up to date."""
+    for path, text in pages().items():
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Servers for the tests: starting one costs seconds of work, so most tests share one."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.homes import temporary_home
+from tests.helpers.mcp import Mcp, connect
+
+
+@pytest.fixture(scope="package")
+async def shared_server() -> AsyncIterator[Mcp]:
+    """The server of all files that set nothing for theirs."""
+    with temporary_home() as home:
+        async with connect(home, env={"WHO": "server", "ONLY_SERVER": "yes"}) as connected:
+            yield connected
+
+
+@pytest.fixture(scope="module")
+async def own_server(module_home: Path, request: pytest.FixtureRequest) -> AsyncIterator[Mcp]:
+    """The server of a file that says in `SERVER_ENV` what is set for it."""
+    async with connect(module_home, env=request.module.SERVER_ENV) as connected:
+        yield connected
+
+
+@pytest.fixture
+def mcp(request: pytest.FixtureRequest) -> Mcp:
+    """A client of a running server, and a working directory of the test's own."""
+    has_own = hasattr(request.module, "SERVER_ENV")
+    server: Mcp = request.getfixturevalue("own_server" if has_own else "shared_server")
+    number = sum(1 for _ in server.directory.iterdir())
+    directory = server.directory / f"{number}"
+    directory.mkdir()
+    server.progress.clear()
+    return replace(server, directory=directory)

@@ -1,0 +1,182 @@
+"""Ending programs: the whole tree goes, all output stays."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import eventually
+from tests.helpers.mcp import Mcp
+from tests.helpers.processes import alive
+
+ANSWERED = 1 + 3 + 5
+"""Within 3 s after a deadline of 1 s is promised; the rest is for a machine that is busy with other things."""
+
+
+def pids(text: str) -> list[int]:
+    return [int(word) for word in text.split() if word.isdecimal()]
+
+
+async def all_gone(found: list[int]) -> None:
+    assert found
+    await eventually(lambda: not any(alive(pid) for pid in found), within=5, what=f"the end of {found}")
+
+
+@pytest.mark.case("B004")
+async def test_a_leftover_that_holds_the_output_open_is_not_waited_for(mcp: Mcp) -> None:
+    source = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True)"
+    result = await mcp.run(source, timeout_seconds=30, wait_seconds=30)
+    assert (result["status"], result["exit_code"]) == ("completed", 0)
+    assert result["elapsed_seconds"] < 10
+    (pid,) = pids(result["stdout"])
+    assert result["leftover_processes"] == [{"pid": pid, "command": "sleep"}]
+    await all_gone([pid])
+
+
+@pytest.mark.case("B005")
+async def test_a_time_out_ends_the_grandchildren_too(mcp: Mcp) -> None:
+    source = """
+import os, subprocess, time
+print("hi", os.getpid(), subprocess.Popen(["sleep", "300"]).pid,
+      subprocess.Popen(["setsid", "sleep", "300"]).pid, flush=True)
+time.sleep(300)
+"""
+    began = time.monotonic()
+    result = await mcp.run(source, timeout_seconds=1)
+    assert time.monotonic() - began < ANSWERED
+    assert result["status"] == "timed_out"
+    assert result["stdout"].startswith("hi ")
+    assert result["stderr"].endswith("[TIMEOUT]")
+    assert result["stopped_by"] == "SIGINT"
+    await all_gone(pids(result["stdout"]))
+
+
+@pytest.mark.case("B017")
+async def test_a_thread_that_never_ends_is_ended_by_the_time_out(mcp: Mcp) -> None:
+    source = """
+import os, threading, time
+threading.Thread(target=time.sleep, args=(300,), daemon={daemon}).start()
+print("main done", os.getpid(), flush=True)
+"""
+    result = await mcp.run(source.format(daemon=False), timeout_seconds=1)
+    assert (result["status"], result["stdout"].startswith("main done")) == ("timed_out", True)
+    await all_gone(pids(result["stdout"]))
+    daemon = await mcp.run(source.format(daemon=True), timeout_seconds=20)
+    assert (daemon["status"], daemon["exit_code"]) == ("completed", 0)
+
+
+@pytest.mark.case("B018")
+@pytest.mark.parametrize(
+    "call", ["sum(range(10**12))", "__import__('re').match('(a+)+$', 'a' * 40 + 'b')"], ids=["sum", "regex"]
+)
+async def test_code_inside_one_long_c_call_is_ended(mcp: Mcp, call: str) -> None:
+    began = time.monotonic()
+    result = await mcp.run(f"import os; print(os.getpid(), flush=True); {call}", timeout_seconds=1)
+    assert time.monotonic() - began < ANSWERED
+    assert result["status"] == "timed_out"
+    assert result["stopped_by"] in ("SIGINT", "SIGTERM")
+    await all_gone(pids(result["stdout"]))
+
+
+@pytest.mark.case("B021")
+async def test_a_program_that_asks_again_for_ever_ends_at_its_time_out(mcp: Mcp) -> None:
+    source = """
+import subprocess, sys
+while subprocess.run([sys.executable, "-c", "input()"]).returncode: print("again")
+"""
+    result = await mcp.run(source, timeout_seconds=1)
+    assert result["status"] == "timed_out"
+    assert result["stdout"].count("again") < 1000
+
+
+@pytest.mark.case("B043")
+@pytest.mark.case("B130")
+async def test_output_is_seen_while_it_is_printed_and_kept_up_to_the_time_out(mcp: Mcp) -> None:
+    source = """
+import os, time
+for i in range(6):
+    print(i)
+    while not os.path.exists(f"seen {i}"): time.sleep(0.01)
+"""
+    job_id = await mcp.start(source, timeout_seconds=4)
+    for number in range(3):
+        await mcp.printed(job_id, f"{number}\n", within=3)
+        if number < 2:
+            (mcp.directory / f"seen {number}").touch()
+    ended = await mcp.finished(job_id)
+    assert ended["state"] == "timed_out"
+    assert ended["stdout"] == "0\n1\n2\n"
+    log = mcp.home / "executions" / job_id / "stdout"
+    (mcp.directory / "seen 2").touch()
+    assert (log.read_bytes(), await mcp.output(job_id)) == (b"0\n1\n2\n", ended), "nothing is written after the end"
+
+
+@pytest.mark.case("B127")
+async def test_cancelling_ends_children_that_burn_the_processor(mcp: Mcp) -> None:
+    source = """
+import os
+for _ in range(4):
+    if os.fork() == 0:
+        break
+os.write(1, b"%d\\n" % os.getpid())
+while True: pass
+"""
+    job_id = await mcp.start(source)
+
+    async def all_five() -> list[int] | None:
+        seen = pids((await mcp.output(job_id))["stdout"])
+        return seen if len(seen) == 5 else None
+
+    found = await eventually(all_five)
+    assert (await mcp.get("py_cancel_job", job_id=job_id))["status"] == "cancelled"
+    await all_gone(found or [])
+
+
+@pytest.mark.case("B124")
+async def test_cancelling_ends_a_daemon_that_left_its_session_and_cleared_its_environment(mcp: Mcp) -> None:
+    source = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.execve(sys.executable, [sys.executable, "-c",
+            "import os, signal, time; signal.signal(15, signal.SIG_IGN); signal.signal(2, signal.SIG_IGN);"
+            "print(os.getpid(), flush=True); time.sleep(300)"], {})
+    os._exit(0)
+time.sleep(300)
+"""
+    job_id = await mcp.start(source)
+    found = pids((await mcp.printed(job_id, "\n"))["stdout"])
+    assert (await mcp.get("py_cancel_job", job_id=job_id))["status"] == "cancelled"
+    await all_gone(found)
+
+
+async def test_a_program_that_ignores_every_polite_signal_is_killed(mcp: Mcp) -> None:
+    source = """
+import os, signal, time
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)
+print(os.getpid(), flush=True)
+time.sleep(300)
+"""
+    result = await mcp.run(source, timeout_seconds=1)
+    assert (result["status"], result["signal"], result["stopped_by"]) == ("timed_out", "SIGKILL", "SIGKILL")
+    await all_gone(pids(result["stdout"]))
+
+
+@pytest.mark.needs_uv
+@pytest.mark.case("B007")
+async def test_ending_uv_ends_the_python_it_started(mcp: Mcp) -> None:
+    source = "import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(600)"
+    cancelled = await mcp.start(source, use_uv=True)
+    found = pids((await mcp.printed(cancelled, "\n", within=40))["stdout"])
+    assert (await mcp.get("py_cancel_job", job_id=cancelled))["status"] == "cancelled"
+    await all_gone(found)
+    killed = await mcp.start(source, use_uv=True)
+    python, uv = pids((await mcp.printed(killed, "\n", within=40))["stdout"])
+    assert Path(f"/proc/{uv}/comm").read_text().strip() == "uv"
+    os.kill(uv, signal.SIGKILL)
+    ended = await mcp.finished(killed, within=10)
+    assert (ended["state"], ended["exit_code"], ended["signal"]) == ("failed", 137, "SIGKILL")
+    await all_gone([python])

@@ -1,0 +1,123 @@
+"""State folders for tests, and the processes that belong to one.
+
+Everything that a server starts carries its state folder's path: `environment` puts it at the end of PATH, which the
+launcher, the keepers and the programs inherit. So whatever a test leaves behind is found, and is not confused with
+what other tests do on the same machine.
+"""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.helpers.processes import eventually
+
+PYEXEC = Path(sys.prefix) / "bin" / "pyexec"
+GRACE_SECONDS = 5.0
+
+_homes: set[Path] = set()
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process that belongs to a state folder."""
+
+    pid: int
+    command: str
+    is_server: bool
+
+
+@contextmanager
+def temporary_home() -> Generator[Path]:
+    """Make a state folder with a short path, in a folder of its own; fail when a process of it is left at the end."""
+    base = Path(tempfile.mkdtemp(prefix="pe-", dir="/tmp"))
+    home = base / "home"
+    home.mkdir(mode=0o700)
+    _homes.add(home)
+    try:
+        yield home
+        require_no_process(home, servers_may_live=False)
+    finally:
+        _homes.discard(home)
+        for process in processes_of(home):
+            _kill(process.pid)
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment for a server or command: this process's, with the state folder and `more`.
+
+    Certificates and the package index come along; settings of pyexec do not.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYEXEC_")}
+    env = {**inherited, "PYEXEC_HOME": str(home), **(more or {})}
+    return {**env, "PATH": f"{env.get('PATH', os.defpath)}:{home}"}
+
+
+def require_no_process_of_any_home() -> None:
+    """Fail when an execution is still there in a home that is in use; its servers may be."""
+    for home in list(_homes):
+        require_no_process(home, servers_may_live=True)
+
+
+def require_no_process(home: Path, *, servers_may_live: bool) -> None:
+    """Fail, and end them, when processes of a home do not go away by themselves."""
+
+    def left() -> list[Process]:
+        return [process for process in processes_of(home) if not (servers_may_live and process.is_server)]
+
+    try:
+        eventually(lambda: not left(), GRACE_SECONDS)
+    except AssertionError:
+        stayed = left()
+        for process in stayed:
+            _kill(process.pid)
+        raise AssertionError(f"processes were left behind: {stayed}") from None
+
+
+def processes_of(home: Path) -> list[Process]:
+    """Return the living processes that carry this home's path, launchers of a server counted as part of it."""
+    found: dict[int, Process] = {}
+    parents: dict[int, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        pid = int(folder.name)
+        try:
+            environ = (folder / "environ").read_bytes()
+            command = (folder / "cmdline").read_bytes()
+            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if pid == os.getpid() or fields[0] in "ZX" or not _carries(environ.split(b"\0") + command.split(b"\0"), home):
+            continue
+        parents[pid] = int(fields[1])
+        is_server = any(variable.startswith(b"PYEXEC_HOME=") for variable in environ.split(b"\0"))
+        found[pid] = Process(pid, command.replace(b"\0", b" ").decode("utf-8", "replace").strip(), is_server)
+    servers = {pid for pid, process in found.items() if process.is_server}
+    return [Process(p.pid, p.command, p.is_server or parents[p.pid] in servers) for p in found.values()]
+
+
+def servers_of(home: Path) -> list[int]:
+    """Return the pids of the servers and commands that use this home."""
+    return [process.pid for process in processes_of(home) if process.is_server and "keeper" not in process.command]
+
+
+def keepers_of(home: Path) -> list[int]:
+    """Return the pids of the keepers of this home."""
+    return [process.pid for process in processes_of(home) if not process.is_server and "keeper" in process.command]
+
+
+def _carries(texts: list[bytes], home: Path) -> bool:
+    path = str(home).encode()
+    return any(text == path or text.endswith((b":" + path, b"=" + path)) or path + b"/" in text for text in texts)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

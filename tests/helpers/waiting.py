@@ -1,0 +1,33 @@
+"""Waiting for a condition, never for a time: a test goes on as soon as what it waits for is true."""
+
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, overload
+
+import anyio
+
+T = TypeVar("T")
+
+PAUSE_SECONDS = 0.02
+WITHIN_SECONDS = 20.0
+"""Bounds a test that has gone wrong; what the product promises is bounded where it is tested."""
+
+
+@overload
+async def eventually(condition: Callable[[], Awaitable[T]], *, within: float = ..., what: str = ...) -> T: ...
+@overload
+async def eventually(condition: Callable[[], T], *, within: float = ..., what: str = ...) -> T: ...
+async def eventually(
+    condition: Callable[[], Any], *, within: float = WITHIN_SECONDS, what: str = "the condition"
+) -> Any:
+    """Ask again and again until the answer is true; return it. The condition may be a coroutine function."""
+    deadline = time.monotonic() + within
+    while True:
+        asked = condition()
+        answer = await asked if inspect.isawaitable(asked) else asked
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {within:g} s; last answer: {answer!r}")
+        await anyio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,76 @@
+"""Engines, with control groups and without."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from pyexec_guest.keeper import cgroup
+from tests.integration.engine import Engine
+
+MakeEngine = Callable[..., Engine]
+
+# Where the launcher runs in a mount namespace without the control groups, its keepers find none.
+_WITHOUT_GROUPS = """\
+#!/bin/sh
+exec unshare --mount sh -c 'umount -l {mount} && exec "$0" "$@"' {python} "$@"
+"""
+
+
+@pytest.fixture
+def make_engine(state_home: Path) -> Iterator[MakeEngine]:
+    """Open engines on one state folder, as servers that run side by side."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(Engine(state_home, **settings))
+
+
+@pytest.fixture
+def engine(make_engine: MakeEngine) -> Engine:
+    """One engine."""
+    return make_engine()
+
+
+def _mount_of_groups() -> str | None:
+    for line in Path("/proc/self/mountinfo").read_text("utf-8").splitlines():
+        fields = line.split()
+        if fields[fields.index("-") + 1] == "cgroup2":
+            return fields[4]
+    return None
+
+
+def _can_group() -> bool:
+    group = cgroup.create("pyexec-tests")
+    if group is not None:
+        cgroup.remove(group)
+    return group is not None
+
+
+@pytest.fixture(params=["groups", "descent"])
+def way(request: pytest.FixtureRequest) -> str:
+    """How the keeper knows what a program has started: by its control group, or by descent alone."""
+    way: str = request.param
+    if way == "groups" and not _can_group():
+        pytest.skip("no control group (cgroup v2) can be made here")
+    return way
+
+
+@pytest.fixture
+def engine_by(
+    way: str, make_engine: MakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Engine]:
+    """An engine whose keepers know their processes in each of the two ways."""
+    engine = make_engine()
+    mount = _mount_of_groups()
+    if way == "descent" and mount is not None and _can_group():
+        if subprocess.run(["unshare", "--mount", "true"], check=False, stderr=subprocess.DEVNULL).returncode != 0:
+            pytest.skip("control groups can be made here, and not hidden from the keeper")
+        python = tmp_path / "python"
+        python.write_text(_WITHOUT_GROUPS.format(mount=mount, python=sys.executable))
+        python.chmod(0o755)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", str(python))
+            engine.services.launcher.warm()
+    yield engine

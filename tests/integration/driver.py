@@ -1,0 +1,88 @@
+"""A server process for tests: reads commands as JSON lines, answers with JSON lines. See `engine.Server`.
+
+    {"do": "submit", "code": …, "times": n, "at_once": n, …request}   → [id or error code, …]
+    {"do": "wait", "ids": […], "seconds": s}                          → [state, …]
+    {"do": "states"}                                                  → [[id, state], …], newest first
+    {"do": "hang", "where": "hand-over" | "orders"}                   → "ready"; the next submit says "hanging", and hangs
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import anyio
+from anyio.to_thread import run_sync
+
+from pyexec.app.principal import local_principal
+from pyexec.app.services import Services, open_services
+from pyexec.domain.errors import PyexecError
+from pyexec.domain.executions import ExecutionRequest
+from pyexec.sandbox import handover
+from pyexec.settings import load_settings
+from pyexec.walls.host.wall import HostWall
+
+
+def say(answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def hang(*_arguments: object) -> Any:
+    say("hanging")
+    time.sleep(600)
+
+
+class Driver:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._executions = services.executions
+        self._principal = local_principal()
+
+    async def submit(self, code: str, times: int = 1, at_once: int = 4, **request: Any) -> list[str]:
+        ids: list[str] = []
+        turns = anyio.CapacityLimiter(at_once)
+
+        async def one() -> None:
+            async with turns:
+                try:
+                    wanted = ExecutionRequest(script_content=code, use_uv=False, **request)
+                    ids.append((await self._executions.submit(self._principal, wanted)).id)
+                except PyexecError as error:
+                    ids.append(error.code)
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(times):
+                tasks.start_soon(one)
+        return ids
+
+    async def wait(self, ids: list[str], seconds: float = 60.0) -> list[str]:
+        with anyio.move_on_after(seconds):
+            return [(await self._executions.wait(self._principal, each, None)).state for each in ids]
+        return [(await self._executions.get(self._principal, each)).state for each in ids]
+
+    async def states(self) -> list[list[str]]:
+        found, _total = await self._executions.newest(self._principal, states=None, limit=10_000)
+        return [[execution.id, execution.state] for execution in found]
+
+    async def hang(self, where: str) -> str:
+        if where == "hand-over":
+            HostWall.launch = hang
+        else:
+            handover._orders = hang
+        return "ready"
+
+
+async def main() -> None:
+    services = await run_sync(open_services, load_settings(directory=Path(sys.argv[1])))
+    driver = Driver(services)
+    say(os.getpid())
+    while line := await run_sync(sys.stdin.readline):
+        command = json.loads(line)
+        say(await getattr(driver, command.pop("do"))(**command))
+    services.launcher.close()
+
+
+if __name__ == "__main__":
+    anyio.run(main)

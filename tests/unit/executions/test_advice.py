@@ -1,0 +1,108 @@
+import pytest
+
+from pyexec.domain.executions import OUTCOME_KINDS, Outcome, OutcomeKind
+from pyexec.executions.advice import advice_for, error_of
+from tests.helpers.records import execution
+
+TRACEBACK = """Traceback (most recent call last):
+  File "script.py", line 2, in <module>
+    1/0
+    ~^~
+ZeroDivisionError: division by zero
+"""
+
+
+def sentences(outcome: Outcome, stderr: str = "") -> tuple[str | None, str | None]:
+    record = execution(state=outcome.state, outcome=outcome)
+    return error_of(record, stderr), advice_for(record, stderr)
+
+
+def ended(kind: OutcomeKind, **values: object) -> Outcome:
+    return Outcome(kind=kind, ended_at=1.0, **values)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("state", ["pending", "running"])
+def test_what_has_not_ended_has_no_error(state: str) -> None:
+    record = execution(state=state)
+
+    assert (error_of(record, TRACEBACK), advice_for(record, TRACEBACK)) == (None, None)
+
+
+def test_a_success_has_no_error_whatever_it_wrote_to_stderr() -> None:
+    assert sentences(ended("exited", exit_code=0), TRACEBACK) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("stderr", "error"),
+    [
+        (TRACEBACK, "ZeroDivisionError: division by zero"),
+        ("KeyboardInterrupt\n", "KeyboardInterrupt"),
+        ("mypackage.errors.TooBadError: no\n", "mypackage.errors.TooBadError: no"),
+        ("ValueError: first\n\nDuring handling …\n\nTypeError: second\n", "TypeError: second"),
+        ("usage: prog [-h]\n", "It exited with code 2."),
+        ("", "It exited with code 2."),
+    ],
+)
+def test_an_exit_is_explained_by_the_last_exception(stderr: str, error: str) -> None:
+    assert sentences(ended("exited", exit_code=2), stderr)[0] == error
+
+
+def test_a_long_exception_is_cut() -> None:
+    error, _advice = sentences(ended("exited", exit_code=1), "ValueError: " + "x" * 5000)
+
+    assert error is not None
+    assert len(error) == 300
+
+
+def test_a_missing_module_is_told_by_name() -> None:
+    _error, advice = sentences(
+        ended("exited", exit_code=1), "ModuleNotFoundError: No module named 'sklearn.svm'\n"
+    )
+
+    assert advice == "The module 'sklearn.svm' is not there; name its distribution in dependencies."
+
+
+@pytest.mark.case("B001")
+def test_input_that_nobody_gave_is_told() -> None:
+    error, advice = sentences(ended("exited", exit_code=1), "EOFError: EOF when reading a line\n")
+
+    assert error == "EOFError: EOF when reading a line"
+    assert advice == "It asked for input, and no stdin was given; pass the text as stdin."
+
+
+def test_an_ordinary_exception_needs_no_advice() -> None:
+    assert sentences(ended("exited", exit_code=1), TRACEBACK)[1] is None
+
+
+def test_a_signal_that_we_did_not_send_is_named_with_its_code() -> None:
+    error, advice = sentences(ended("signalled", exit_code=139, signal="SIGSEGV"))
+
+    assert error == "It was ended by SIGSEGV (exit code 139), which pyexec did not send."
+    assert advice is None
+
+
+def test_a_kill_from_outside_may_be_memory() -> None:
+    error, advice = sentences(ended("signalled", exit_code=137, signal="SIGKILL", reason="Memory ran out meanwhile."))
+
+    assert error is not None
+    assert error.endswith("Memory ran out meanwhile.")
+    assert advice is not None
+    assert "memory" in advice
+
+
+@pytest.mark.parametrize("kind", ["timed_out", "cancelled"])
+def test_who_ended_it_and_how_is_said(kind: OutcomeKind) -> None:
+    reason = "It ran longer than 1 s."
+
+    assert sentences(ended(kind, reason=reason, stopped_by="SIGTERM"))[0] == f"{reason} It was ended with SIGTERM."
+    assert sentences(ended(kind, reason=reason))[0] == reason
+
+
+@pytest.mark.parametrize("kind", ["start_failed", "environment_failed", "lost"])
+def test_what_never_ran_to_its_end_gives_its_reason(kind: OutcomeKind) -> None:
+    assert sentences(ended(kind, reason="Because."))[0] == "Because."
+
+
+@pytest.mark.parametrize("kind", [kind for kind in OUTCOME_KINDS if kind not in ("exited", "cancelled", "signalled")])
+def test_what_did_not_end_by_itself_comes_with_advice(kind: OutcomeKind) -> None:
+    assert sentences(ended(kind))[1] is not None

@@ -1,0 +1,248 @@
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.executions import Execution, Outcome, State
+from pyexec.domain.limits import DAY, ExecutionLimits
+from pyexec.domain.principals import Principal
+from pyexec.executions.retention import ORPHAN_SECONDS, PruneResult, Retention
+from pyexec.executions.settling import Settler
+from pyexec.sandbox.claims import Claim, claim
+from pyexec.storage.database import Database
+from pyexec.storage.descriptors import write_descriptor
+from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.state_folder import StateFolder
+from tests.helpers.records import execution, exited
+
+HOUR = 3600.0
+OWNER = Principal(issuer="local", subject="1000")
+OTHER = Principal(issuer="local", subject="1001")
+
+
+class World:
+    """A state folder with executions that have ended, more or less long ago."""
+
+    def __init__(self, root: Path) -> None:
+        self.folder = StateFolder(root)
+        self.folder.create()
+        self.store = ExecutionStore(Database(self.folder.database))
+        self._number = 0
+        self.held: list[Claim] = []
+
+    def retention(self, **limits: Any) -> Retention:
+        return Retention(self.folder, self.store, Settler(self.folder, self.store, {}), ExecutionLimits(**limits))
+
+    def add(
+        self, state: State = "completed", *, hours_ago: float = 1, size: int = 10, owner: Principal = OWNER
+    ) -> Execution:
+        self._number += 1
+        ended_at = time.time() - hours_ago * HOUR
+        outcomes: dict[State, Outcome | None] = {
+            "pending": None,
+            "running": None,
+            "completed": exited(0, ended_at),
+            "failed": exited(1, ended_at),
+        }
+        outcome = outcomes[state] if state in outcomes else Outcome(kind=state, ended_at=ended_at)  # pyright: ignore[reportArgumentType]
+        record = execution(self._number, owner=owner.key, state=state, outcome=outcome, created_at=ended_at - 5)
+        folder = self.folder.execution(record.id)
+        folder.mkdir()
+        (folder / "stdout").write_bytes(b"x" * size)
+        if outcome is None:
+            self.held.append(claim(folder, self.folder.queue(owner.key), record.id))
+        self.store.add(record)
+        return record
+
+    def left(self) -> list[Execution]:
+        """What is left, and check that records and folders say the same."""
+        found = [record for owner in self.store.owners() for record in self.store.newest(owner, states=None, limit=99)]
+        assert {folder.name for folder in self.folder.executions.iterdir()} == {record.id for record in found}
+        return sorted(found, key=lambda record: record.id)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+async def prune(world: World, principal: Principal = OWNER, **how: Any) -> PruneResult:
+    return await world.retention().prune(
+        principal, **{"keep_completed": False, "keep_failed": False, "max_age_hours": None, **how}
+    )
+
+
+async def test_pruning_removes_all_that_has_ended_and_nothing_else(world: World) -> None:
+    kept = [world.add("pending"), world.add("running")]
+    ended: list[State] = ["completed", "failed", "cancelled", "timed_out", "lost"]
+    for state in ended:
+        world.add(state)
+
+    assert await prune(world) == PruneResult(removed=5, remaining=2)
+    assert world.left() == kept
+
+
+async def test_pruning_can_spare_successes(world: World) -> None:
+    kept = world.add("completed")
+    world.add("failed")
+    world.add("cancelled")
+
+    assert await prune(world, keep_completed=True) == PruneResult(removed=2, remaining=1)
+    assert world.left() == [kept]
+
+
+async def test_pruning_can_spare_failures_of_every_kind(world: World) -> None:
+    world.add("completed")
+    kept = [world.add("failed"), world.add("cancelled"), world.add("timed_out"), world.add("lost")]
+
+    assert await prune(world, keep_failed=True) == PruneResult(removed=1, remaining=4)
+    assert world.left() == kept
+
+
+async def test_pruning_spares_what_is_younger_than_was_said(world: World) -> None:
+    kept = world.add(hours_ago=1.9)
+    world.add(hours_ago=2.1)
+
+    assert await prune(world, max_age_hours=2) == PruneResult(removed=1, remaining=1)
+    assert world.left() == [kept]
+
+
+async def test_an_age_of_zero_is_any_age(world: World) -> None:
+    world.add(hours_ago=0)
+
+    assert await prune(world, max_age_hours=0) == PruneResult(removed=1, remaining=0)
+
+
+async def test_pruning_leaves_what_belongs_to_others(world: World) -> None:
+    kept = world.add(owner=OTHER)
+
+    assert await prune(world) == PruneResult(removed=0, remaining=0)
+    assert world.left() == [kept]
+
+
+@pytest.mark.parametrize("hours", [-1.0, 1e7, float("nan"), float("inf")])
+async def test_an_age_that_makes_no_sense_is_refused(world: World, hours: float) -> None:
+    world.add()
+
+    with pytest.raises(InvalidArgumentError, match="max_age_hours"):
+        await prune(world, max_age_hours=hours)
+    assert len(world.left()) == 1
+
+
+def test_a_sweep_removes_what_is_too_old_of_every_owner(world: World) -> None:
+    world.add(hours_ago=50)
+    world.add(hours_ago=49, owner=OTHER)
+    kept = [world.add(hours_ago=47), world.add("running", hours_ago=1000)]
+
+    assert world.retention(retention_age=2 * DAY).sweep() == 2
+    assert world.left() == kept
+
+
+def test_a_sweep_removes_the_oldest_until_the_rest_fits(world: World) -> None:
+    world.add(size=4000)
+    world.add(size=4000)
+    kept = [world.add(size=4000), world.add("running", size=10**6)]
+
+    assert world.retention(retention_size=9000).sweep() == 1
+    assert world.retention(retention_size=5000).sweep() == 1
+    assert world.left() == kept
+
+
+def test_every_owner_has_room_of_their_own(world: World) -> None:
+    kept = [world.add(size=4000), world.add(size=4000, owner=OTHER)]
+
+    assert world.retention(retention_size=5000).sweep() == 0
+    assert world.left() == kept
+
+
+def test_a_sweep_removes_old_folders_that_no_record_knows(world: World) -> None:
+    kept = world.add()
+    stray, fresh = world.folder.execution("a" * 32), world.folder.execution("b" * 32)
+    for folder in (stray, fresh):
+        folder.mkdir()
+        (folder / "code").mkdir()
+    long_ago = time.time() - ORPHAN_SECONDS - 60
+    os.utime(stray, (long_ago, long_ago))
+    os.utime(world.folder.execution(kept.id), (long_ago, long_ago))
+
+    assert world.retention().sweep() == 1
+    assert sorted(folder.name for folder in world.folder.executions.iterdir()) == sorted([kept.id, fresh.name])
+
+
+def test_one_server_sweeps_at_a_time(world: World) -> None:
+    kept = world.add(hours_ago=1000)
+    with open(world.folder.root / "sweep.lock", "w") as other_server:
+        fcntl.flock(other_server, fcntl.LOCK_EX)
+
+        assert world.retention(retention_age=DAY).sweep() == 0
+        assert world.left() == [kept]
+    assert world.retention(retention_age=DAY).sweep() == 1
+
+
+# -- a database that was lost ---------------------------------------------------------------------------------------
+
+
+def lose_the_database(world: World) -> World:
+    for path in world.folder.root.glob("pyexec.db*"):
+        path.unlink()
+    return World(world.folder.root)
+
+
+def test_records_are_made_anew_from_the_folders_in_the_order_of_submission(world: World) -> None:
+    records = [execution(number, owner=OWNER.key, created_at=1000.0 - number) for number in (1, 2, 3)]
+    for record in records:
+        folder = world.folder.execution(record.id)
+        folder.mkdir()
+        write_descriptor(folder, record)
+    (world.folder.executions / ("c" * 32)).mkdir()
+
+    found = lose_the_database(world)
+
+    assert found.retention().recover() == 3
+    assert found.store.newest(OWNER.key, states=None, limit=9) == records
+    assert found.retention().recover() == 0
+
+
+def test_what_cannot_be_recovered_keeps_nothing_else_from_being_so(world: World) -> None:
+    twin = execution(1, owner=OWNER.key, request_id="r", created_at=100.0)
+    other_twin = execution(2, owner=OWNER.key, request_id="r", created_at=101.0)
+    sound = execution(3, owner=OWNER.key, created_at=102.0)
+    for record in (twin, other_twin, sound):
+        folder = world.folder.execution(record.id)
+        folder.mkdir()
+        write_descriptor(folder, record)
+    torn = world.folder.execution("d" * 32)
+    torn.mkdir()
+    (torn / "execution.json").write_text('{"id": "dd')
+
+    found = lose_the_database(world)
+    found.retention().recover()
+
+    left = {record.id for record in found.store.newest(OWNER.key, states=None, limit=9)}
+    assert {twin.id, sound.id} <= left
+
+
+def test_two_servers_that_recover_together_do_not_get_in_each_others_way(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = execution(1, owner=OWNER.key)
+    folder = world.folder.execution(record.id)
+    folder.mkdir()
+    write_descriptor(folder, record)
+    found = lose_the_database(world)
+    known = found.store.known
+
+    def known_before_the_other_server_was_faster(ids: list[str]) -> set[str]:
+        answer = known(ids)
+        monkeypatch.undo()
+        World(world.folder.root).retention().recover()
+        return answer
+
+    monkeypatch.setattr(found.store, "known", known_before_the_other_server_was_faster)
+    found.retention().recover()
+
+    assert found.store.newest(OWNER.key, states=None, limit=9) == [record]

@@ -1,0 +1,149 @@
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyexec import settings
+from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
+from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
+from pyexec.settings import VARIABLES, Settings, load_settings
+
+GOOD: dict[str, tuple[str, Any]] = {
+    "PYEXEC_HOME": ("/somewhere/else", Path("/somewhere/else")),
+    "PYEXEC_LOG_LEVEL": ("Debug", "debug"),
+    "PYEXEC_WAIT_SECONDS": ("2.5", 2.5),
+    "PYEXEC_CONCURRENT": ("3", 3),
+    "PYEXEC_QUEUED": ("7", 7),
+    "PYEXEC_KEPT_OUTPUT_MB": ("5", 5 * MEGABYTE),
+    "PYEXEC_ANSWER_OUTPUT_BYTES": ("1000", 1000),
+    "PYEXEC_RETENTION_DAYS": ("0.5", DAY / 2),
+    "PYEXEC_RETENTION_MB": ("10", 10 * MEGABYTE),
+    "PYEXEC_FREE_DISK_MB": ("0", 0),
+    "PYEXEC_PREPARE_SECONDS": ("60", 60.0),
+}
+BAD: dict[str, list[str]] = {
+    "PYEXEC_HOME": ["relative/path", ".", "~nobody-of-this-name/x"],
+    "PYEXEC_LOG_LEVEL": ["loud", "10"],
+    "PYEXEC_WAIT_SECONDS": ["soon", "-1", "3601", "nan", "inf"],
+    "PYEXEC_CONCURRENT": ["0", "-1", "1.5", "many", "4097", "9" * 5000],
+    "PYEXEC_QUEUED": ["0", "100001"],
+    "PYEXEC_KEPT_OUTPUT_MB": ["0", "100001", "1e3"],
+    "PYEXEC_ANSWER_OUTPUT_BYTES": ["99", str(4 * MEGABYTE + 1)],
+    "PYEXEC_RETENTION_DAYS": ["-1", "36501", "nan"],
+    "PYEXEC_RETENTION_MB": ["0", "lots"],
+    "PYEXEC_FREE_DISK_MB": ["-1"],
+    "PYEXEC_PREPARE_SECONDS": ["0", "86401"],
+}
+
+
+def value_of(found: Settings, name: str) -> Any:
+    variable = next(variable for variable in VARIABLES if variable.name == name)
+    if variable.limit is not None:
+        return getattr(found.limits, variable.limit)
+    return getattr(found, name.removeprefix("PYEXEC_").lower())
+
+
+def test_every_variable_is_tried_here() -> None:
+    assert set(GOOD) == set(BAD) == {variable.name for variable in VARIABLES}
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_a_variable_sets_what_it_says(name: str) -> None:
+    text, value = GOOD[name]
+
+    assert value_of(load_settings({name: text}), name) == value
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts])
+def test_a_value_that_is_not_allowed_is_refused_with_what_is(name: str, text: str) -> None:
+    with pytest.raises(InvalidArgumentError) as refusal:
+        load_settings({name: text})
+
+    variable = next(variable for variable in VARIABLES if variable.name == name)
+    assert refusal.value.message.startswith(f"{name} is ")
+    assert "it must be " in refusal.value.message
+    assert variable.meaning in refusal.value.sentence()
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_an_empty_variable_counts_as_not_set(name: str) -> None:
+    assert value_of(load_settings({name: ""}), name) == value_of(load_settings({}), name)
+
+
+def test_the_defaults_are_those_of_the_limits_with_four_per_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+
+    assert load_settings({}).limits == ExecutionLimits(concurrent=12)
+
+
+@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
+def test_the_default_that_is_told_is_the_one_that_holds(variable: settings.Variable) -> None:
+    if variable.name in ("PYEXEC_HOME", "PYEXEC_CONCURRENT"):
+        assert not variable.default.isdecimal()
+        return
+
+    assert value_of(load_settings({}), variable.name) == variable.read(variable.default)
+
+
+def test_a_misspelt_setting_is_noticed_and_no_reason_to_refuse() -> None:
+    found = load_settings({"PYEXEC_WAIT": "1", "PYEXEC_HOMES": "/x", "PYEXEC_EXECUTION_ID": "a", "PYEXECUTOR": "b"})
+
+    assert found.unknown_variables == ("PYEXEC_HOMES", "PYEXEC_WAIT")
+
+
+def test_windows_is_refused_politely(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+
+    with pytest.raises(UnsupportedPlatformError) as refusal:
+        load_settings({})
+
+    assert refusal.value.code == "unsupported_platform"
+    assert "Windows Subsystem for Linux" in refusal.value.sentence()
+
+
+def test_relative_paths_begin_in_the_current_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    assert load_settings({}).directory == tmp_path
+
+
+def test_relative_paths_begin_in_the_directory_that_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path.parent)
+
+    assert load_settings({}, directory=Path(tmp_path.name)).directory == tmp_path
+
+
+@pytest.mark.parametrize("name", ["gone", "file", "~nobody-of-this-name/x"])
+def test_a_directory_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+
+    with pytest.raises(InvalidArgumentError, match="--directory"):
+        load_settings({}, directory=Path(name))
+
+
+def test_the_environment_is_never_shown() -> None:
+    assert "hunter2" not in repr(load_settings({"TOKEN": "hunter2"}))
+
+
+@pytest.mark.parametrize(
+    ("uid", "platform", "environ", "home"),
+    [
+        (0, "linux", {"XDG_STATE_HOME": "/x"}, "/var/lib/pyexec"),
+        (1000, "linux", {}, "/home/ann/.local/state/pyexec"),
+        (1000, "linux", {"XDG_STATE_HOME": "/x"}, "/x/pyexec"),
+        (1000, "linux", {"XDG_STATE_HOME": "relative"}, "/home/ann/.local/state/pyexec"),
+        (501, "darwin", {}, "/home/ann/Library/Application Support/pyexec"),
+    ],
+    ids=["root", "user", "user with a state home", "user with a relative state home", "macOS"],
+)
+def test_the_state_folder_lies_where_the_system_keeps_such_things(
+    monkeypatch: pytest.MonkeyPatch, uid: int, platform: str, environ: dict[str, str], home: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: uid)
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setenv("HOME", "/home/ann")
+
+    assert load_settings(environ).home == Path(home)
