@@ -4,7 +4,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -163,13 +163,13 @@ class ExecutionService:
         follower = LogFollower(folder)
         while True:
             ended = execution.ended  # Asked before reading: what is written up to an end is read after it.
-            for piece in follower.new():
+            async for piece in _in_thread(follower.new()):
                 yield piece
             if ended or not to_end:
                 return
             async with connect(folder) as keeper:
                 while keeper is not None and await keeper.next() is not None:
-                    for piece in follower.new():
+                    async for piece in _in_thread(follower.new()):
                         yield piece
             execution = await self._observed(execution)
             if not execution.ended:
@@ -354,6 +354,12 @@ class ExecutionService:
 
     async def _observed(self, execution: Execution) -> Execution:
         return execution if execution.ended else await run_sync(self._settler.settle, execution)
+
+
+async def _in_thread(pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
+    """Take pieces from the disk one by one, off the event loop."""
+    while (piece := await run_sync(next, pieces, None)) is not None:
+        yield piece
 
 
 def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest, plan: RunPlan) -> Execution:
