@@ -1,5 +1,6 @@
 """What a benchmark finds, and how it is shown."""
 
+import random
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -51,11 +52,17 @@ class Figure:
 
 
 def interleave(rounds: int, *measures: Callable[[], float]) -> tuple[list[float], ...]:
-    """Take `rounds` samples of each in turn, A B, B A, so that what else the machine does falls on all alike."""
+    """Take one sample of each per round, so that what else the machine does falls on all alike.
+
+    The order is another one in each round, and the same ones in each run: whoever comes second may find a disk cache
+    or memory that the first one has warmed.
+    """
     samples: tuple[list[float], ...] = tuple([] for _measure in measures)
-    for number in range(rounds):
-        turns = list(zip(measures, samples, strict=True))
-        for measure, taken in turns if number % 2 == 0 else reversed(turns):
+    order = random.Random(rounds)
+    turns = list(zip(measures, samples, strict=True))
+    for _round in range(rounds):
+        order.shuffle(turns)
+        for measure, taken in turns:
             taken.append(measure())
     return samples
 

@@ -38,6 +38,16 @@ def test_a_detached_job_is_followed_from_another_process_to_its_end(run: Command
     assert (again.status, again.stdout, again.stderr) == (0, "first\nlast\n", "problem\n")
 
 
+def test_new_work_is_refused_in_a_sentence_when_there_is_no_room_and_what_ran_stays_readable(run: Command) -> None:
+    full = run("run", "--no-uv", "-c", "pass", env={"PYEXEC_FREE_DISK_MB": "999999999"})
+    assert (full.status, full.stdout) == (1, "")
+    assert f"The disk of the state folder {run.home} has" in full.stderr
+    job = run.ok("run", "--no-uv", "-d", "-c", TALKING, "never").strip()
+    waiting = run("run", "--no-uv", "-c", "pass", env={"PYEXEC_QUEUED": "1"})
+    assert "1 executions are waiting or running; at most 1 may." in waiting.stderr
+    assert run.ok("jobs", "cancel", "--kill", job) == f"{job} cancelled\n"
+
+
 def test_jobs_are_listed_shown_cancelled_and_pruned_in_words_and_in_json(run: Command) -> None:
     started = json.loads(run.ok("run", "--no-uv", "-d", "--json", "--label", "talk", "-c", TALKING, "never"))
     job = started["id"]

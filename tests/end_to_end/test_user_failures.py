@@ -116,6 +116,14 @@ sys.exit(2)
     assert (ended["stdout"], ended["stderr"], ended["exit_code"]) == ("o\n", "e\n", 2)
 
 
+async def test_a_flood_on_stdout_does_not_hide_the_traceback(mcp: Mcp) -> None:
+    result = await mcp.run("print('x' * 500_000)\nraise ValueError('the reason')")
+    assert result["stderr"].startswith("Traceback")
+    assert result["stderr"].endswith("ValueError: the reason\n")
+    assert (result["error"], result["truncated"]) == ("ValueError: the reason", True)
+    assert len(result["stdout"]) + len(result["stderr"]) < 60_100
+
+
 async def test_a_program_whose_folder_is_taken_away_ends_as_it_would(mcp: Mcp) -> None:
     result = await mcp.run("import os; os.rmdir(os.getcwd()); print('gone')", directory=str(_empty(mcp)))
     assert (result["status"], result["stdout"]) == ("completed", "gone\n")

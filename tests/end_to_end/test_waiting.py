@@ -93,8 +93,8 @@ async def test_a_repeated_request_id_returns_the_same_execution(mcp: Mcp) -> Non
 
 
 async def test_more_than_may_run_at_once_wait_in_order(mcp: Mcp) -> None:
-    source = "import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('may end'): time.sleep(0.02)"
-    running = [await mcp.start(source) for _ in range(2)]
+    source = "import os, sys, time\nprint('begun', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)"
+    running = [await mcp.start(source, args=[f"may end {number}"]) for number in range(2)]
     for job_id in running:
         await mcp.printed(job_id, "begun")
     waiting = [await mcp.start("import time; print(time.time())") for _ in range(3)]
@@ -105,9 +105,11 @@ async def test_more_than_may_run_at_once_wait_in_order(mcp: Mcp) -> None:
     }
     assert (await mcp.get("py_cancel_job", job_id=waiting[1]))["status"] == "cancelled"
     assert [(await mcp.job(job_id))["status"] for job_id in waiting] == ["pending", "cancelled", "pending"]
-    (mcp.directory / "may end").touch()
+    (mcp.directory / "may end 0").touch()
     times = [(await mcp.finished(job_id))["stdout"] for job_id in (waiting[0], waiting[2])]
-    assert float(times[0]) <= float(times[1])
+    assert float(times[0]) < float(times[1]), "one after the other, in the one place that is free"
+    (mcp.directory / "may end 1").touch()
+    await mcp.finished(running[1])
     assert (await mcp.output(waiting[1]))["stdout"] == "", "it never ran"
 
 

@@ -1,7 +1,7 @@
 """The command line, as a person or a script uses it."""
 
 import subprocess
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,22 +28,22 @@ class Command:
     home: Path
     directory: Path
 
-    def __call__(self, *words: str, stdin: str | None = None) -> Ran:
+    def __call__(self, *words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
         """Run `pyexec WORDS` to its end."""
         done = subprocess.run(
             [PYEXEC, *words],
-            input=stdin if stdin is not None else "",
+            input=stdin,
             capture_output=True,
             text=True,
             encoding="utf-8",
             cwd=self.directory,
-            env=environment(self.home),
+            env=environment(self.home, env),
             timeout=COMMAND_SECONDS,
             check=False,
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def ok(self, *words: str, stdin: str | None = None) -> str:
+    def ok(self, *words: str, stdin: str = "") -> str:
         """Run it, expect success, and return what it printed."""
         ran = self(*words, stdin=stdin)
         assert ran.status == 0, ran

@@ -58,9 +58,7 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def engine_by(
-    way: str, make_engine: MakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Engine]:
+def engine_by(way: str, make_engine: MakeEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     """An engine whose keepers know their processes in each of the two ways."""
     engine = make_engine()
     mount = _mount_of_groups()
@@ -73,4 +71,4 @@ def engine_by(
         with monkeypatch.context() as patch:
             patch.setattr(sys, "executable", str(python))
             engine.services.launcher.warm()
-    yield engine
+    return engine

@@ -1,9 +1,9 @@
 """A server process for tests: reads commands as JSON lines, answers with JSON lines. See `engine.Server`.
 
-    {"do": "submit", "code": …, "times": n, "at_once": n, …request}   → [id or error code, …]
-    {"do": "wait", "ids": […], "seconds": s}                          → [state, …]
-    {"do": "states"}                                                  → [[id, state], …], newest first
-    {"do": "hang", "where": "hand-over" | "orders"}                   → "ready"; the next submit says "hanging", and hangs
+{"do": "submit", "code": …, "times": n, "at_once": n, …request}   → [id or error code, …]
+{"do": "wait", "ids": […], "seconds": s}                          → [state, …]
+{"do": "states"}                                                  → [[id, state], …], newest first
+{"do": "hang", "where": "hand-over" | "orders"}                   → "ready"; the next submit says "hanging", and hangs
 """
 
 import json
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 from anyio.to_thread import run_sync
@@ -21,17 +21,28 @@ from pyexec.app.services import Services, open_services
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.sandbox import handover
+from pyexec.sandbox.ports import Launch
 from pyexec.settings import load_settings
 from pyexec.walls.host.wall import HostWall
 
 
 def say(answer: Any) -> None:
-    print(json.dumps(answer), flush=True)
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
 
 
-def hang(*_arguments: object) -> Any:
+def hang() -> NoReturn:
     say("hanging")
-    time.sleep(600)
+    while True:
+        time.sleep(600)
+
+
+def hang_before_the_hand_over(self: HostWall, launch: Launch) -> None:
+    hang()
+
+
+def hang_before_the_orders(launch: Launch) -> dict[str, object]:
+    hang()
 
 
 class Driver:
@@ -68,9 +79,9 @@ class Driver:
 
     async def hang(self, where: str) -> str:
         if where == "hand-over":
-            HostWall.launch = hang
+            HostWall.launch = hang_before_the_hand_over
         else:
-            handover._orders = hang
+            handover._orders = hang_before_the_orders
         return "ready"
 
 

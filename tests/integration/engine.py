@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -47,7 +47,7 @@ class Engine:
 
     async def submit(self, code: str, **request: Any) -> Execution:
         """Start a program."""
-        given = {"use_uv": False, **request}
+        given: dict[str, Any] = {"use_uv": False, **request}
         return await self.executions.submit(self.principal, ExecutionRequest(script_content=code, **given))
 
     async def wait(self, execution: Execution, seconds: float = WAIT_SECONDS) -> Execution:
@@ -194,11 +194,10 @@ class Server:
 
 
 @contextmanager
-def server(home: Path, path: Path | None = None, **settings: object) -> Iterator[Server]:
+def server(home: Path, path: Path | None = None, **settings: object) -> Generator[Server]:
     """Start a server process; programs are looked for in `path` first."""
     started = Server(home, path, **settings)
     try:
         yield started
     finally:
         started.close()
-

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ GONE_SECONDS = 5.0
 
 
 @contextmanager
-def busy_machine() -> Iterator[None]:
+def busy_machine() -> Generator[None]:
     loops = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(4)]
     try:
         yield
@@ -100,11 +100,7 @@ async def test_busy_loops_are_gone_after_a_cancel(engine_by: Engine) -> None:
 
 async def test_a_process_that_forks_away_all_the_time_is_caught(engine_by: Engine) -> None:
     execution = await engine_by.run(
-        "import os\n"
-        "if os.fork(): os._exit(0)\n"
-        "os.setsid()\n"
-        "while True:\n"
-        "    if os.fork(): os._exit(0)\n"
+        "import os\nif os.fork(): os._exit(0)\nos.setsid()\nwhile True:\n    if os.fork(): os._exit(0)\n"
     )
 
     assert execution.state == "completed"
@@ -218,4 +214,3 @@ async def test_stopping_what_has_ended_changes_nothing(engine: Engine) -> None:
 
     assert await engine.stop(execution) == execution
     assert await engine.stop(execution, "kill") == execution
-

@@ -64,7 +64,11 @@ async def test_a_traceback_shows_the_users_lines_and_none_of_ours(engine: Engine
 
     stderr = await engine.stderr(execution)
     shown = [line.strip() for line in stderr.splitlines() if "line " in line or "inner(0)" in line or "1/x" in line]
-    assert [word for line in shown for word in line.split(", ") if word.startswith("line ")] == ["line 7", "line 5", "line 2"]
+    assert [word for line in shown for word in line.split(", ") if word.startswith("line ")] == [
+        "line 7",
+        "line 5",
+        "line 2",
+    ]
     assert stderr.count("File ") == 3
     assert error_of(execution, stderr) == "ZeroDivisionError: division by zero"
 
@@ -91,7 +95,9 @@ async def test_a_program_reads_the_stdin_that_was_given(engine: Engine, text: st
 
 
 async def test_stdin_text_is_kept_nowhere(engine: Engine) -> None:
-    execution = await engine.submit("import time; input(); print('read', flush=True); time.sleep(60)", stdin="s3cret-text\n")
+    execution = await engine.submit(
+        "import time; input(); print('read', flush=True); time.sleep(60)", stdin="s3cret-text\n"
+    )
     engine.printed(execution)
     await engine.stop(execution, "kill")
 

@@ -1,4 +1,4 @@
-"""What a keeper runs before the program, told apart from it. Uses the wall itself, so that nothing need be installed."""
+"""What a keeper runs before the program, told apart from it; handed straight to a keeper, so nothing is installed."""
 
 import json
 import os
@@ -28,6 +28,16 @@ class Prepared:
         self.folder.mkdir()
         queue = engine.home / "queues" / "q"
         held = claim(self.folder, queue, name)
+        values: dict[str, Any] = {
+            "argv": ("/bin/sh", "-c", "echo program"),
+            "prepare": tuple(("/bin/sh", "-c", command) for command in prepare),
+            "prepare_timeout": seconds,
+            "prepare_env": {},
+            "cwd": str(engine.directory),
+            "env": {"PATH": f"{os.defpath}:{engine.home}"},
+            "head_bytes": 10_000,
+            "tail_bytes": 10_000,
+        }
         self._launch = Launch(
             execution_id=name,
             folder=self.folder,
@@ -35,17 +45,7 @@ class Prepared:
             entry=held.entry,
             slots=4,
             lock_fd=held.lock_fd,
-            **{
-                "argv": ("/bin/sh", "-c", "echo program"),
-                "prepare": tuple(("/bin/sh", "-c", command) for command in prepare),
-                "prepare_timeout": seconds,
-                "prepare_env": {},
-                "cwd": str(engine.directory),
-                "env": {"PATH": f"{os.defpath}:{engine.home}"},
-                "head_bytes": 10_000,
-                "tail_bytes": 10_000,
-                **how,
-            },
+            **(values | how),
         )
         HostWall(engine.services.launcher).launch(self._launch)
         held.release()

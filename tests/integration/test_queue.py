@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from itertools import pairwise
 
 import anyio
 import pytest
@@ -58,7 +59,7 @@ async def test_the_next_in_line_starts_as_soon_as_a_place_is_free(make_engine: M
 
     spans = spans_of([await engine.wait(execution) for execution in submitted])
 
-    waited = sorted(following[0] - ended for (_began, ended), following in zip(spans, spans[1:], strict=False))
+    waited = sorted(following[0] - ended for (_began, ended), following in pairwise(spans))
     assert waited[len(waited) // 2] < 0.5
 
 

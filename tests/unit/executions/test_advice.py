@@ -55,9 +55,7 @@ def test_a_long_exception_is_cut() -> None:
 
 
 def test_a_missing_module_is_told_by_name() -> None:
-    _error, advice = sentences(
-        ended("exited", exit_code=1), "ModuleNotFoundError: No module named 'sklearn.svm'\n"
-    )
+    _error, advice = sentences(ended("exited", exit_code=1), "ModuleNotFoundError: No module named 'sklearn.svm'\n")
 
     assert advice == "The module 'sklearn.svm' is not there; name its distribution in dependencies."
 

@@ -195,6 +195,8 @@ def test_an_empty_request_id_is_none(base: Path) -> None:
 
 
 def test_a_request_that_is_allowed_is_not_changed(base: Path) -> None:
-    request = ExecutionRequest(script_content="1", args=("a",), label="x", request_id="r", stdin="s", env_vars={"A": "1"})
+    request = ExecutionRequest(
+        script_content="1", args=("a",), label="x", request_id="r", stdin="s", env_vars={"A": "1"}
+    )
 
     assert check_request(request, LIMITS, base).request == dataclasses.replace(request)

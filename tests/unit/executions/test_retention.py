@@ -71,9 +71,8 @@ def world(tmp_path: Path) -> World:
 
 
 async def prune(world: World, principal: Principal = OWNER, **how: Any) -> PruneResult:
-    return await world.retention().prune(
-        principal, **{"keep_completed": False, "keep_failed": False, "max_age_hours": None, **how}
-    )
+    given: dict[str, Any] = {"keep_completed": False, "keep_failed": False, "max_age_hours": None}
+    return await world.retention().prune(principal, **(given | how))
 
 
 async def test_pruning_removes_all_that_has_ended_and_nothing_else(world: World) -> None:

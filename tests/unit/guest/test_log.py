@@ -2,7 +2,7 @@ import errno
 import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,11 +32,11 @@ def kept(folder: Path, limit: int = 10**6) -> list[Chunk]:
 
 
 def numbered(size: int) -> bytes:
-    return b"".join(f"{number:05d}," .encode() for number in range(size // 6 + 1))[:size]
+    return b"".join(f"{number:05d},".encode() for number in range(size // 6 + 1))[:size]
 
 
 @contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
+def file_size_limit(size: int) -> Generator[None]:
     """Let the kernel refuse to make any file larger than this, as a full disk does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -189,9 +189,7 @@ def test_a_disk_that_stays_full_leaves_no_empty_files_behind(tmp_path: Path) -> 
     writer.close()
 
 
-def test_a_disk_on_which_no_file_can_be_made_drops_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_on_which_no_file_can_be_made_drops_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = StreamWriter(str(tmp_path), "stdout", 4, 800)
     open_really = os.open
 
@@ -209,7 +207,9 @@ def test_a_disk_on_which_no_file_can_be_made_drops_and_goes_on(
 
 
 @given(
-    pieces=st.lists(st.tuples(st.binary(min_size=1, max_size=20), st.integers(min_value=-1, max_value=20)), max_size=40),
+    pieces=st.lists(
+        st.tuples(st.binary(min_size=1, max_size=20), st.integers(min_value=-1, max_value=20)), max_size=40
+    ),
     head=st.integers(min_value=1, max_value=40),
     tail=st.integers(min_value=8, max_value=200),
 )

@@ -36,7 +36,9 @@ def writer(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_a_reader_that_races_with_the_writer_sees_true_bytes_only(tmp_path: Path, writer: subprocess.Popen[bytes]) -> None:
+def test_a_reader_that_races_with_the_writer_sees_true_bytes_only(
+    tmp_path: Path, writer: subprocess.Popen[bytes]
+) -> None:
     offset = 0
     received = 0
     ended = False
@@ -58,7 +60,9 @@ def test_a_reader_that_races_with_the_writer_sees_true_bytes_only(tmp_path: Path
     assert received >= 40_000 + 70_000
 
 
-def test_the_kept_bytes_never_take_more_than_their_share_of_the_disk(tmp_path: Path, writer: subprocess.Popen[bytes]) -> None:
+def test_the_kept_bytes_never_take_more_than_their_share_of_the_disk(
+    tmp_path: Path, writer: subprocess.Popen[bytes]
+) -> None:
     most = 0
 
     def written() -> bool:
@@ -76,4 +80,3 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-

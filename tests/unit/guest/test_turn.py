@@ -101,7 +101,7 @@ def test_waking_somebody_who_is_gone_fails_and_stays_where_it_was(tmp_path: Path
     (tmp_path / ("a" * 32)).mkdir()
     before = os.getcwd()
     try:
-        with pytest.raises(OSError):
+        with pytest.raises(OSError, match=r"No such file|Connection refused"):
             wake(str(tmp_path), "a" * 32)
     finally:
         os.chdir(before)

@@ -36,7 +36,9 @@ def entries(folder: Path) -> list[dict[str, object]]:
     ["GITHUB_TOKEN", "token", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "PASSWD", "OPENAI_API_KEY", "APIKEY", "MY_AUTH"],
 )
 def test_the_value_of_a_secret_variable_is_masked(name: str) -> None:
-    assert Masker({name: "hunter2hunter2"}).mask("with hunter2hunter2, twice: hunter2hunter2") == "with ****, twice: ****"
+    assert (
+        Masker({name: "hunter2hunter2"}).mask("with hunter2hunter2, twice: hunter2hunter2") == "with ****, twice: ****"
+    )
 
 
 def test_the_value_of_any_other_variable_is_not() -> None:
@@ -76,7 +78,8 @@ def test_no_secret_comes_through_whatever_is_in_it(secret: str, before: str, aft
 
 
 @pytest.mark.parametrize(
-    "secret", ['quo"ted-secret', "back\\slash-secret", "two\nlines-of-secret", "tab\tsecret", "sécret-clé", "\x1bsecret"]
+    "secret",
+    ['quo"ted-secret', "back\\slash-secret", "two\nlines-of-secret", "tab\tsecret", "sécret-clé", "\x1bsecret"],
 )
 def test_a_secret_that_json_writes_differently_is_masked_in_the_file_too(tmp_path: Path, secret: str) -> None:
     configure_logging("info", tmp_path, {"MY_SECRET": secret})
@@ -90,12 +93,12 @@ def test_a_secret_that_json_writes_differently_is_masked_in_the_file_too(tmp_pat
 def test_a_secret_in_a_traceback_is_masked(tmp_path: Path) -> None:
     configure_logging("info", tmp_path, {"MY_SECRET": "hunter2hunter2"})
     try:
-        raise ValueError("no hunter2hunter2")
+        int("hunter2hunter2")
     except ValueError:
         logging.getLogger("pyexec.test").exception("failed")
 
     (entry,) = entries(tmp_path)
-    assert "ValueError: no ****" in str(entry["exception"])
+    assert "ValueError: invalid literal for int() with base 10: '****'" in str(entry["exception"])
 
 
 # -- where logs go --------------------------------------------------------------------------------------------------
@@ -140,7 +143,7 @@ def test_people_see_short_lines_on_stderr_and_nothing_on_stdout(capsys: pytest.C
 @pytest.mark.parametrize(
     ("level", "seen"),
     [
-        ("debug", ["debug", "info", "warning", "error", "other debug", "other warning"]),
+        ("debug", ["debug", "info", "warning", "error", "other warning"]),
         ("info", ["info", "warning", "error", "other warning"]),
         ("warning", ["warning", "error", "other warning"]),
         ("error", ["error", "other warning"]),

@@ -11,7 +11,14 @@ from pyexec.sandbox.claims import claim
 from pyexec.sandbox.losses import KEEPER_ENDED, NEVER_STARTED, settle_loss
 from pyexec.sandbox.observations import Observation, Started, observe
 
-STARTED: dict[str, Any] = {"boot": "b", "pid": 7, "start_ticks": 99, "started_at": 100.5, "group": None, "pipes": [3, 4]}
+STARTED: dict[str, Any] = {
+    "boot": "b",
+    "pid": 7,
+    "start_ticks": 99,
+    "started_at": 100.5,
+    "group": None,
+    "pipes": [3, 4],
+}
 OUTCOME: dict[str, Any] = {
     "v": 1,
     "kind": "signalled",
@@ -75,14 +82,18 @@ def test_what_nobody_holds_and_has_no_outcome_is_lost(folder: Path) -> None:
     assert observe(folder / "gone") == Observation(phase="lost")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", "{}", '{"kind": "exited"}', '{"kind": "odd", "ended_at": 1}'])
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", "{}", '{"kind": "exited"}', '{"kind": "odd", "ended_at": 1}']
+)
 def test_an_outcome_that_cannot_be_read_is_none(folder: Path, content: str) -> None:
     (folder / "outcome.json").write_text(content)
 
     assert observe(folder) == Observation(phase="lost")
 
 
-VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+VALUES = (
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

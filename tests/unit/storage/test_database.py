@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from sqlalchemy import MetaData, create_engine, select
+from sqlalchemy import MetaData, UniqueConstraint, create_engine, select
 
 from pyexec.domain.errors import StateVersionError
 from pyexec.storage import migrate, schema
@@ -45,7 +45,7 @@ def shape(metadata: MetaData) -> dict[str, object]:
             "unique": {
                 tuple(sorted(constraint.columns.keys()))
                 for constraint in table.constraints
-                if constraint.__visit_name__ == "unique_constraint"
+                if isinstance(constraint, UniqueConstraint)
             },
         }
         for table in metadata.sorted_tables
@@ -157,11 +157,14 @@ def test_a_server_beside_a_newer_one_that_migrates_refuses_from_then_on(path: Pa
 def test_a_transaction_that_fails_changes_nothing(path: Path) -> None:
     store = ExecutionStore(Database(path))
     store.add(execution(1))
-    database = Database(path)
 
-    with pytest.raises(RuntimeError), database.writing() as connection:
-        connection.execute(schema.executions.delete())
-        raise RuntimeError
+    def delete_and_fail() -> None:
+        with Database(path).writing() as connection:
+            connection.execute(schema.executions.delete())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        delete_and_fail()
 
     assert store.count(OWNER) == 1
 

@@ -41,9 +41,9 @@ OUTCOMES = st.builds(
     peak_rss_bytes=st.integers(0, 2**40),
     stdout_bytes=st.integers(0, 2**50),
     stderr_bytes=st.integers(0, 2**50),
-    leftover_processes=st.lists(st.builds(Process, pid=st.integers(1, 2**22), command=st.text(max_size=5)), max_size=2).map(
-        tuple
-    ),
+    leftover_processes=st.lists(
+        st.builds(Process, pid=st.integers(1, 2**22), command=st.text(max_size=5)), max_size=2
+    ).map(tuple),
 )
 
 

@@ -37,7 +37,13 @@ def new(follower: LogFollower) -> list[tuple[str, str]]:
 
 def test_both_streams_come_in_the_order_they_were_written(tmp_path: Path) -> None:
     keeper = Keeper(tmp_path)
-    written = [("stdout", "one\n"), ("stderr", "two\n"), ("stdout", "three\n"), ("stderr", "four\n"), ("stdout", "five")]
+    written = [
+        ("stdout", "one\n"),
+        ("stderr", "two\n"),
+        ("stdout", "three\n"),
+        ("stderr", "four\n"),
+        ("stdout", "five"),
+    ]
     for stream, text in written:
         keeper.write(stream, text)
 

@@ -117,7 +117,9 @@ def test_the_smallest_answer_still_brings_something(folder: Path, max_bytes: int
     assert answers[-1].next_cursor == Cursor(stdout=30, stderr=21)
 
 
-def test_a_character_across_the_edge_of_what_is_looked_at_is_not_torn(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_character_across_the_edge_of_what_is_looked_at_is_not_torn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(output, "WINDOW_BYTES", 100)
     store(folder, "€".encode() * 200)
 

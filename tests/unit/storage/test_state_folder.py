@@ -1,10 +1,11 @@
+import os
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from pyexec.domain.errors import DiskFullError, StateUnusableError
-from pyexec.storage import state_folder
 from pyexec.storage.output import log_bytes
 from pyexec.storage.state_folder import StateFolder
 
@@ -39,14 +40,14 @@ def test_a_folder_that_cannot_be_made_says_which_and_what_to_do(tmp_path: Path) 
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_folder.os, "access", lambda *_arguments: False)
+    monkeypatch.setattr(os, "access", lambda *_arguments: False)
 
     with pytest.raises(StateUnusableError):
         StateFolder(tmp_path / "home").create()
 
 
 def test_a_nearly_full_disk_takes_no_new_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_folder.shutil, "disk_usage", lambda _path: SimpleNamespace(free=5 * 2**20))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=5 * 2**20))
     folder = StateFolder(tmp_path)
 
     folder.require_room(5 * 2**20)
