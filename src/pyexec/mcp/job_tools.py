@@ -17,6 +17,16 @@ from pyexec.mcp import rendering, results, views
 from pyexec.mcp.answers import answer
 from pyexec.mcp.running import Desk
 
+# FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
+GET_JOB_OUTPUT = "Read all output of a job so far; long output by its head and tail."
+PY_JOB_STATUS = "Show a job's state and what it printed since a cursor."
+JOB_STREAM = "What a job has printed so far, both streams."
+LIST_RUNNING_JOBS = "List the jobs that run or wait."
+PY_LIST_JOBS = "List jobs, newest first."
+PY_CANCEL_JOB = "End a job with all its processes: interrupt, then TERM, then KILL; its output is kept."
+KILL_JOB = "Kill a job with all its processes at once; its output is kept."
+PY_PRUNE_JOBS = "Remove ended jobs and their output."
+
 READS = ToolAnnotations(read_only_hint=True)
 ENDS = ToolAnnotations(destructive_hint=True, idempotent_hint=True)
 MOST_LISTED = 500
@@ -34,12 +44,15 @@ def add_job_tools(server: FastMCP, desk: Desk) -> None:
 
 
 def _add_reading(server: FastMCP, desk: Desk) -> None:
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobOutput.output_schema(), annotations=READS)
+    @server.tool(
+        tags={"jobs", "introspection"},
+        output_schema=results.JobOutput.output_schema(),
+        annotations=READS,
+        description=GET_JOB_OUTPUT,
+    )
     async def get_job_output(
         *, job_id: arg.JobId, max_output_bytes: arg.MaxOutputBytes = None, markdown_output: arg.MarkdownOutput = True
     ) -> ToolResult:
-        """Read all output of a job so far; long output by its head and tail."""
-
         async def work() -> results.JobOutput:
             service = (await desk.services.get()).executions
             return views.job_output(
@@ -48,7 +61,12 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_output, results.JobOutput, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobStatus.output_schema(), annotations=READS)
+    @server.tool(
+        tags={"jobs", "introspection"},
+        output_schema=results.JobStatus.output_schema(),
+        annotations=READS,
+        description=PY_JOB_STATUS,
+    )
     async def py_job_status(
         *,
         job_id: arg.JobId,
@@ -57,8 +75,6 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
         max_output_bytes: arg.MaxOutputBytes = None,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
-        """Show a job's state and what it printed since a cursor."""
-
         async def work() -> results.JobStatus:
             since = (Cursor.decode(cursor) if cursor else Cursor()) if incremental else None
             service = (await desk.services.get()).executions
@@ -67,9 +83,8 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_status, results.JobStatus, markdown=markdown_output)
 
-    @server.resource("job-stream://{job_id}", mime_type="text/plain")
+    @server.resource("job-stream://{job_id}", mime_type="text/plain", description=JOB_STREAM)
     async def job_stream(job_id: str) -> str:
-        """What a job has printed so far, both streams."""
         try:
             service = (await desk.services.get()).executions
             output = (await service.read(desk.principal(), job_id)).output
@@ -79,10 +94,13 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
 
 
 def _add_listing(server: FastMCP, desk: Desk) -> None:
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.RunningJobs.output_schema(), annotations=READS)
+    @server.tool(
+        tags={"jobs", "introspection"},
+        output_schema=results.RunningJobs.output_schema(),
+        annotations=READS,
+        description=LIST_RUNNING_JOBS,
+    )
     async def list_running_jobs(*, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
-        """List the jobs that run or wait."""
-
         async def work() -> results.RunningJobs:
             service = (await desk.services.get()).executions
             active = await service.active(desk.principal())
@@ -94,12 +112,15 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_running, results.RunningJobs, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "introspection"}, output_schema=results.JobList.output_schema(), annotations=READS)
+    @server.tool(
+        tags={"jobs", "introspection"},
+        output_schema=results.JobList.output_schema(),
+        annotations=READS,
+        description=PY_LIST_JOBS,
+    )
     async def py_list_jobs(
         *, status_filter: StatusFilter = None, limit: Limit = 50, markdown_output: arg.MarkdownOutput = True
     ) -> ToolResult:
-        """List jobs, newest first."""
-
         async def work() -> results.JobList:
             states = _states(status_filter)
             if not 1 <= limit <= MOST_LISTED:
@@ -113,25 +134,33 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
 
 
 def _add_ending(server: FastMCP, desk: Desk) -> None:
-    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.output_schema(), annotations=ENDS)
+    @server.tool(
+        tags={"jobs", "control"},
+        output_schema=results.JobEnded.output_schema(),
+        annotations=ENDS,
+        description=PY_CANCEL_JOB,
+    )
     async def py_cancel_job(*, job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
-        """End a job with all its processes: interrupt, then TERM, then KILL; its output is kept."""
-
         async def work() -> results.JobEnded:
             return await end_job(desk, job_id, kill=False)
 
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "control"}, output_schema=results.JobEnded.output_schema(), annotations=ENDS)
+    @server.tool(
+        tags={"jobs", "control"}, output_schema=results.JobEnded.output_schema(), annotations=ENDS, description=KILL_JOB
+    )
     async def kill_job(*, job_id: arg.JobId, markdown_output: arg.MarkdownOutput = True) -> ToolResult:
-        """Kill a job with all its processes at once; its output is kept."""
-
         async def work() -> results.JobEnded:
             return await end_job(desk, job_id, kill=True)
 
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
-    @server.tool(tags={"jobs", "control"}, output_schema=results.Pruned.output_schema(), annotations=ENDS)
+    @server.tool(
+        tags={"jobs", "control"},
+        output_schema=results.Pruned.output_schema(),
+        annotations=ENDS,
+        description=PY_PRUNE_JOBS,
+    )
     async def py_prune_jobs(
         *,
         keep_completed: Annotated[bool, Field(description="Spare those that succeeded")] = False,
@@ -139,8 +168,6 @@ def _add_ending(server: FastMCP, desk: Desk) -> None:
         max_age_hours: MaxAgeHours = 24,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
-        """Remove ended jobs and their output."""
-
         async def work() -> results.Pruned:
             retention = (await desk.services.get()).retention
             pruned = await retention.prune(

@@ -1,21 +1,30 @@
 """The structured results of the tools. Sizes are bytes, durations seconds, times ISO 8601 in UTC."""
 
-from typing import Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from pyexec.domain.executions import State, Strategy
+
+
+def _is_none(value: object) -> bool:
+    return value is None
+
+
+T = TypeVar("T")
+Optional = Annotated[T | None, Field(exclude_if=_is_none)]
+"""A field that is left out when it says nothing; others are always there, as null if need be."""
 
 
 class Result(BaseModel):
     """What every tool answers. `error_code` is set when pyexec refused or failed; `error` says what went wrong."""
 
-    error: str | None = None
-    error_code: str | None = None
+    error: Optional[str] = None
+    error_code: Optional[str] = None
 
     def to_structured(self) -> dict[str, Any]:
         """Return plain values, without the optional ones that say nothing."""
-        return _without_empty(self.model_dump(mode="json"))
+        return self.model_dump(mode="json")
 
     @classmethod
     def output_schema(cls) -> dict[str, Any]:
@@ -23,24 +32,8 @@ class Result(BaseModel):
         return slim(cls.model_json_schema())
 
 
-_ALWAYS = frozenset({"exit_code", "pid", "started_at", "completed_at", "label", "progress", "result"})
-# A job's own error is a field like any other; a result's is there only when the call was refused or failed.
-_ALWAYS_INSIDE = _ALWAYS | {"error"}
-
-
-def _without_empty(value: Any, always: frozenset[str] = _ALWAYS) -> Any:
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return {
-            name: _without_empty(item, _ALWAYS_INSIDE)
-            for name, item in fields.items()
-            if item is not None or name in always
-        }
-    if isinstance(value, list):
-        return [_without_empty(item, _ALWAYS_INSIDE) for item in cast("list[Any]", value)]
-    return value
-
-
+# Fields that are null rather than left out.
+_NULLABLE = frozenset({"exit_code", "pid", "started_at", "completed_at", "label", "progress", "result", "error"})
 _NULL = {"type": "null"}
 _SAID_BY_THE_NAME = frozenset({"title", "default", "description", "required"})
 
@@ -55,7 +48,7 @@ def slim(schema: Any, name: str = "") -> Any:
     options: list[Any] = parts.get("anyOf", [])
     if len(options) == 2 and _NULL in options:
         option = slim(next(option for option in options if option != _NULL))
-        if name not in _ALWAYS_INSIDE:
+        if name not in _NULLABLE:
             return option
         return {**option, "type": [option["type"], "null"]} if "type" in option else {"anyOf": [option, _NULL]}
     return {key: _slim_part(key, value) for key, value in parts.items() if key not in _SAID_BY_THE_NAME}
@@ -84,17 +77,17 @@ class RunResult(Result):
     exit_code: int | None = None
     execution_strategy: Strategy = "uv-run"
     elapsed_seconds: float = 0.0
-    signal: str | None = None
-    stopped_by: str | None = None
-    advice: str | None = None
+    signal: Optional[str] = None
+    stopped_by: Optional[str] = None
+    advice: Optional[str] = None
     truncated: bool = False
     stdout_bytes: int = 0
     stderr_bytes: int = 0
-    next_cursor: str | None = None
-    leftover_processes: list[LeftoverProcess] | None = None
-    resolved_dependencies: list[str] | None = None
-    python_version_used: str | None = None
-    notes: list[str] | None = None
+    next_cursor: Optional[str] = None
+    leftover_processes: Optional[list[LeftoverProcess]] = None
+    resolved_dependencies: Optional[list[str]] = None
+    python_version_used: Optional[str] = None
+    notes: Optional[list[str]] = None
 
 
 class RunningJob(BaseModel):
@@ -128,12 +121,12 @@ class JobOutput(Result):
     stderr: str = ""
     exit_code: int | None = None
     elapsed_seconds: float = 0.0
-    signal: str | None = None
+    signal: Optional[str] = None
     truncated: bool = False
-    gap_bytes: int | None = None
+    gap_bytes: Optional[int] = None
     stdout_bytes: int = 0
     stderr_bytes: int = 0
-    next_cursor: str | None = None
+    next_cursor: Optional[str] = None
 
 
 class JobEnded(Result):
@@ -142,29 +135,29 @@ class JobEnded(Result):
     job_id: str = ""
     status: str = ""
     exit_code: int | None = None
-    note: str | None = None
+    note: Optional[str] = None
 
 
 class Progress(BaseModel):
     """How far a job is."""
 
     current: float
-    total: float | None
-    message: str | None
+    total: Optional[float] = None
+    message: Optional[str] = None
 
 
 class JobResult(BaseModel):
     """How a job ended."""
 
     exit_code: int | None
-    signal: str | None
-    stopped_by: str | None
+    signal: Optional[str] = None
+    stopped_by: Optional[str] = None
     elapsed_seconds: float
     cpu_seconds: float
     peak_rss_mb: float
     stdout_bytes: int
     stderr_bytes: int
-    leftover_processes: list[LeftoverProcess] | None
+    leftover_processes: Optional[list[LeftoverProcess]] = None
 
 
 class Job(BaseModel):
@@ -183,17 +176,17 @@ class Job(BaseModel):
     progress: Progress | None = None
     result: JobResult | None = None
     error: str | None = None
-    new_stdout: str | None = None
-    new_stderr: str | None = None
+    new_stdout: Optional[str] = None
+    new_stderr: Optional[str] = None
 
 
 class JobStatus(Result):
     """One job, with its output since a cursor."""
 
-    job: Job | None = None
-    next_cursor: str | None = None
+    job: Optional[Job] = None
+    next_cursor: Optional[str] = None
     truncated: bool = False
-    gap_bytes: int | None = None
+    gap_bytes: Optional[int] = None
 
 
 class JobList(Result):

@@ -11,6 +11,17 @@ from pyexec.mcp.rendering import render_run
 from pyexec.mcp.results import RunResult
 from pyexec.mcp.running import Desk, run
 
+# FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
+RUN_SCRIPT_IN_DIR = (
+    "Run a Python script, or inline code, in a directory.\n\n"
+    "Waits up to wait_seconds (20 by default), then hands back a job_id while the program goes on; for "
+    "work of more than 50 s use async_mode and get_job_output."
+)
+RUN_SCRIPT_WITH_DEPENDENCIES = (
+    "Run Python code that needs packages: uv installs them into an environment apart.\n\n"
+    "A PEP 723 header in the code counts too. Waits and hands back as run_script_in_dir does."
+)
+
 RUNS_CODE = ToolAnnotations(destructive_hint=True, open_world_hint=True)
 
 
@@ -28,7 +39,12 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
             failed=lambda result: result.error is not None,
         )
 
-    @server.tool(tags={"execution", "sync"}, output_schema=RunResult.output_schema(), annotations=RUNS_CODE)
+    @server.tool(
+        tags={"execution", "sync"},
+        output_schema=RunResult.output_schema(),
+        annotations=RUNS_CODE,
+        description=RUN_SCRIPT_IN_DIR,
+    )
     async def run_script_in_dir(
         context: Context,
         *,
@@ -49,11 +65,6 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
         request_id: arg.RequestId = None,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
-        """Run a Python script, or inline code, in a directory.
-
-        Waits up to wait_seconds (20 by default), then hands back a job_id while the program goes on; for work of more
-        than 50 s use async_mode and get_job_output.
-        """
         request = ExecutionRequest(
             directory=directory,
             script_path=script_path,
@@ -72,7 +83,10 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
         return await submit(context, request, wait, max_output_bytes, markdown=markdown_output)
 
     @server.tool(
-        tags={"execution", "dependencies", "sync"}, output_schema=RunResult.output_schema(), annotations=RUNS_CODE
+        tags={"execution", "dependencies", "sync"},
+        output_schema=RunResult.output_schema(),
+        annotations=RUNS_CODE,
+        description=RUN_SCRIPT_WITH_DEPENDENCIES,
     )
     async def run_script_with_dependencies(
         context: Context,
@@ -93,10 +107,6 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
         request_id: arg.RequestId = None,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
-        """Run Python code that needs packages: uv installs them into an environment apart.
-
-        A PEP 723 header in the code counts too. Waits and hands back as run_script_in_dir does.
-        """
         request = ExecutionRequest(
             script_path=script_path,
             script_content=script_content,

@@ -1,16 +1,20 @@
 """From records to structured results."""
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.executions.advice import advice_for, error_of
-from pyexec.executions.service import EnvironmentUsed, Reading
 from pyexec.mcp import results
+
+if TYPE_CHECKING:
+    # At run time it would bring in storage, and with it SQLAlchemy, before the client has had its first answer.
+    from pyexec.executions.service import EnvironmentUsed, Reading
 
 TIMEOUT_MARK = "[TIMEOUT]"
 
 
-def run_result(reading: Reading, now: float, environment: EnvironmentUsed) -> results.RunResult:
+def run_result(reading: "Reading", now: float, environment: "EnvironmentUsed") -> results.RunResult:
     """Return the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
@@ -38,7 +42,7 @@ def run_result(reading: Reading, now: float, environment: EnvironmentUsed) -> re
     )
 
 
-def job_output(reading: Reading, now: float) -> results.JobOutput:
+def job_output(reading: "Reading", now: float) -> results.JobOutput:
     """Return the result of `get_job_output`."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
@@ -60,7 +64,7 @@ def job_output(reading: Reading, now: float) -> results.JobOutput:
     )
 
 
-def job_status(reading: Reading, now: float) -> results.JobStatus:
+def job_status(reading: "Reading", now: float) -> results.JobStatus:
     """Return the result of `py_job_status`."""
     output = reading.output
     seen = job(reading.execution, now, output.stderr.text)
@@ -138,5 +142,5 @@ def _with_mark(execution: Execution, stderr: str) -> str:
     return f"{stderr}\n{TIMEOUT_MARK}" if stderr and not stderr.endswith("\n") else f"{stderr}{TIMEOUT_MARK}"
 
 
-def _gap(reading: Reading) -> int | None:
+def _gap(reading: "Reading") -> int | None:
     return (reading.output.stdout.gap + reading.output.stderr.gap) or None

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Select, Update, bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import IntegrityError
 
@@ -32,7 +32,7 @@ class ExecutionStore:
         """
         try:
             with self._database.writing() as connection:
-                connection.execute(insert(executions).values(to_values(execution)))
+                connection.execute(_INSERT, to_values(execution))
         except IntegrityError as error:
             if execution.request_id is None or self.by_request(execution.owner, execution.request_id) is None:
                 raise
@@ -49,7 +49,9 @@ class ExecutionStore:
 
     def get(self, owner: str, execution_id: str) -> Execution | None:
         """Return one record, or None."""
-        return self._first(self._of(owner, executions.c.id == execution_id))
+        with self._database.reading() as connection:
+            row = connection.execute(_GET, {"of": owner, "wanted": execution_id}).mappings().first()
+        return None if row is None else from_values(row)
 
     def by_request(self, owner: str, request_id: str) -> Execution | None:
         """Return the record that a repeated call means, or None."""
@@ -72,9 +74,10 @@ class ExecutionStore:
 
     def active(self, owner: str) -> list[Execution]:
         """Return the records not known to have ended, oldest first."""
-        query = self._of(owner, executions.c.state.in_(ACTIVE)).order_by(executions.c.number)
+        # Sorted here: asked to sort, SQLite walks through all that has ended instead of using the index of states.
         with self._database.reading() as connection:
-            return [from_values(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(_ACTIVE, {"of": owner}).mappings().all()
+        return [from_values(row) for row in sorted(rows, key=lambda row: row["number"])]
 
     def count(self, owner: str, states: Collection[State] | None = None) -> int:
         """Return how many records there are in these states (None: any)."""
@@ -92,12 +95,11 @@ class ExecutionStore:
 
     def mark_running(self, execution: Execution) -> None:
         """Note that one has started; a record that has gone further stays as it is."""
-        values = {"state": "running", "started_at": execution.started_at, "pid": execution.pid}
-        self._update(execution, values, only_from=("pending",))
+        self._update(_MARK_RUNNING, execution)
 
     def finish(self, execution: Execution) -> None:
         """Note the outcome, once; whoever comes second changes nothing."""
-        self._update(execution, to_values(execution), only_from=ACTIVE)
+        self._update(_FINISH, execution)
 
     def forget(self, owner: str, execution_id: str) -> None:
         """Remove the record of one that was never handed over, as if it had not been asked for."""
@@ -132,15 +134,10 @@ class ExecutionStore:
                 found.update(connection.scalars(select(executions.c.id).where(executions.c.id.in_(part))))
         return found
 
-    def _update(self, execution: Execution, values: Mapping[str, Any], only_from: Collection[State]) -> None:
-        query = (
-            update(executions)
-            .where(executions.c.owner == execution.owner)
-            .where(executions.c.id == execution.id, executions.c.state.in_(only_from))
-            .values(**values)
-        )
+    def _update(self, statement: Update, execution: Execution) -> None:
+        values = to_values(execution)
         with self._database.writing() as connection:
-            connection.execute(query)
+            connection.execute(statement, {"of": execution.owner, "wanted": execution.id, **_changing(values)})
 
     def _of(self, owner: str, *conditions: ColumnElement[bool]) -> Select[Any]:
         return select(executions).where(executions.c.owner == owner, *conditions)
@@ -149,6 +146,23 @@ class ExecutionStore:
         with self._database.reading() as connection:
             row = connection.execute(query).mappings().first()
         return None if row is None else from_values(row)
+
+
+_CHANGING = ("state", "started_at", "ended_at", "pid", "outcome")
+
+
+def _changing(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"new_{name}": values[name] for name in _CHANGING}
+
+
+# Made once: putting a statement together costs as much as running it.
+_MINE = (executions.c.owner == bindparam("of"), executions.c.id == bindparam("wanted"))
+_INSERT = insert(executions)
+_GET = select(executions).where(*_MINE)
+_ACTIVE = select(executions).where(executions.c.owner == bindparam("of"), executions.c.state.in_(sorted(ACTIVE)))
+_NEW = {name: bindparam(f"new_{name}", type_=executions.c[name].type) for name in _CHANGING}
+_FINISH = update(executions).where(*_MINE, executions.c.state.in_(sorted(ACTIVE))).values(_NEW)
+_MARK_RUNNING = update(executions).where(*_MINE, executions.c.state == "pending").values(_NEW)
 
 
 def to_values(execution: Execution) -> dict[str, Any]:
