@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyexec_guest.keeper import cgroup, linux
+from pyexec_guest.keeper.tree import GROUP_PREFIX
 
 MARK = "PYEXEC_EXECUTION_ID"
 ROUNDS = 50
@@ -36,7 +37,7 @@ def end_strays(execution_id: str, trace: Trace | None) -> int:
     """
     if trace is None or trace.boot != linux.boot_id():
         trace = NO_TRACE
-    group = trace.group if trace.group and Path(trace.group).name == f"pyexec-{execution_id}" else None
+    group = trace.group if trace.group and Path(trace.group).name.startswith(GROUP_PREFIX) else None
     ended: set[int] = set()
     for _round in range(ROUNDS):
         members = cgroup.members(group) if group else []

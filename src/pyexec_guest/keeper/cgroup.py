@@ -5,12 +5,13 @@ Nothing leaves a control group by forking, `setsid` or a cleared environment, an
 
 import os
 import time
+from contextlib import suppress
 
 REMOVE_SECONDS = 0.5
 
 
-def create(name: str) -> "str | None":
-    """Make a control group below this process's own; return its folder, or None where that cannot be had."""
+def create_and_enter(name: str) -> "str | None":
+    """Make a control group below this process's own and move in; return its folder, or None where none can be had."""
     own = _own_folder()
     if own is None:
         return None
@@ -19,15 +20,14 @@ def create(name: str) -> "str | None":
         os.mkdir(folder)
     except OSError:
         return None
-    if os.access(os.path.join(folder, "cgroup.kill"), os.W_OK):
-        return folder
+    try:
+        if os.access(os.path.join(folder, "cgroup.kill"), os.W_OK):
+            _enter(folder)
+            return folder
+    except OSError:
+        pass  # The kernel refuses: what is started is still known by its descent.
     os.rmdir(folder)
     return None
-
-
-def enter(folder: str) -> None:
-    """Move this process in; raises OSError when the kernel refuses."""
-    _write(os.path.join(folder, "cgroup.procs"), b"0")
 
 
 def members(folder: str) -> "list[int]":
@@ -49,6 +49,13 @@ def kill(folder: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def leave_and_remove(folder: str) -> None:
+    """Move this process out, to where the group was made, and remove the group."""
+    with suppress(OSError):
+        _enter(os.path.dirname(folder))
+    remove(folder)
 
 
 def remove(folder: str) -> None:
@@ -82,6 +89,10 @@ def _own_folder() -> "str | None":
         if fields[fields.index("-") + 1] == "cgroup2":
             return os.path.join(fields[4], os.path.relpath(relative, fields[3]).lstrip("./"))
     return None
+
+
+def _enter(folder: str) -> None:
+    _write(os.path.join(folder, "cgroup.procs"), b"0")
 
 
 def _write(path: str, data: bytes) -> None:

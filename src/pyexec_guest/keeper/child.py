@@ -10,11 +10,24 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pyexec_guest.keeper import cgroup, linux
+from pyexec_guest.keeper import linux
 
 PIPE_BYTES = 1024 * 1024
 _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", None)
 _GET_PIPE_SIZE = getattr(fcntl, "F_GETPIPE_SZ", None)
+
+
+_changed_signals: "list[int]" = []
+
+
+def remember_changed_signals() -> None:
+    """Note which signals this process does not treat in the default way; programs get every default back.
+
+    Python changes some, we do, and `nohup` and `&` leave some ignored.
+    """
+    _changed_signals[:] = [
+        number for number in signal.valid_signals() if signal.getsignal(number) not in (signal.SIG_DFL, None)
+    ]
 
 
 class StartError(Exception):
@@ -45,7 +58,6 @@ def start(
     cwd: str,
     env: "Mapping[str, str]",
     stdin: "str | None",
-    group: "str | None",
 ) -> Child:
     """Start a program in a session of its own, with default signals and the given (or an empty) stdin.
 
@@ -62,7 +74,7 @@ def start(
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become(argv, cwd, env, group, parent, (source.fileno(), out_write, err_write), failure_write)
+            _become(argv, cwd, env, parent, (source.fileno(), out_write, err_write), failure_write)
     for fd in (out_write, err_write, failure_write):
         os.close(fd)
     with open(failure_read, "rb") as failures:
@@ -79,7 +91,6 @@ def _become(
     argv: "Sequence[str]",
     cwd: str,
     env: "Mapping[str, str]",
-    group: "str | None",
     parent: int,
     standard: "tuple[int, int, int]",
     failure: int,
@@ -89,15 +100,10 @@ def _become(
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in signal.valid_signals():
-            if signal.getsignal(number) not in (signal.SIG_DFL, None):
-                signal.signal(number, signal.SIG_DFL)
+        for number in (*_changed_signals, signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         linux.die_with_parent(signal.SIGKILL, parent)
-        if group is not None:
-            # Where the kernel refuses, the program is still known by its descent.
-            with suppress(OSError):
-                cgroup.enter(group)
         what = f"enter the directory {cwd}"
         os.chdir(cwd)
         for number, fd in enumerate(standard):

@@ -28,7 +28,7 @@ REASON_CHARACTERS = 4000
 class Guard:
     """Guards one execution from its orders to its outcome."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, tree: Tree) -> None:
         self._orders = _receive_orders(connection)
         self.folder: str = self._orders["folder"]
         self._loop = Loop()
@@ -37,7 +37,7 @@ class Guard:
         self._queue = turn.Queue(self._orders["queue"], self._orders["entry"], self._orders["slots"])
         self._queue_changed = True
         self._listener = Listener(self._loop, self._on_message, connection)
-        self._tree = Tree(f"pyexec-{self._orders['id']}")
+        self._tree = tree
         self._supervisor = Supervisor(self._loop, self._tree, self._stop, self._on_step)
         self._started_at: float | None = None
         self._pumps: tuple[OutputPump, OutputPump] | None = None
@@ -53,8 +53,6 @@ class Guard:
         except OSError as error:
             self._tree.kill()
             outcome = self._describe(Ending(cause="lost", reason=f"The keeper could not go on: {error}."))
-        finally:
-            self._tree.close()
         self._write_outcome(outcome)
         next_in_line = self._queue.leave()
         self._listener.close(self.folder)

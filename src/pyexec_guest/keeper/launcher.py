@@ -1,26 +1,38 @@
-"""The launcher: a small process that forks keepers, so that a keeper is ready in a millisecond or two.
+"""The launcher: a small process that keeps a keeper ready, so that a run need not wait for one.
 
 A server starts one and holds the other end of its control socket. Each request on it is one byte and two
-descriptors: the connection on which the new keeper gets its orders, and the lock that says it lives. Orders never
-pass through the launcher, so no keeper inherits what another was told. Keepers are nobody's children: they live on
-when the launcher and the server are gone.
+descriptors: the connection on which the keeper gets its orders, and the lock that says it lives. Orders never pass
+through the launcher, so no keeper inherits what another was told. Keepers are nobody's children: they live on when
+the launcher and the server are gone. The one that waits has its control group made and entered already, which costs
+more than all the rest of a start; it leaves with the launcher.
 """
 
+import encodings.ascii
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
 import traceback
 
+from pyexec_guest.keeper.child import remember_changed_signals
 from pyexec_guest.keeper.guard import Guard
+from pyexec_guest.keeper.tree import Tree
+
+# Every keeper needs these, and would import them for itself.
+_AHEAD = (encodings.ascii, resource)
 
 
 def main(control_fd: int) -> None:
     """Serve requests until the server hangs up."""
     control = socket.socket(fileno=control_fd)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    remember_changed_signals()
     gc.collect()
     gc.freeze()
+    spare = _fork_spare(control)
     control.sendall(b"r")
     while True:
         try:
@@ -30,26 +42,37 @@ def main(control_fd: int) -> None:
         if not request:
             return
         if len(fds) == 2:
-            _launch(control, *fds)
+            spare = _hand_on(control, spare, fds)
         for fd in fds:
             os.close(fd)
 
 
-def _launch(control: socket.socket, connection_fd: int, lock_fd: int) -> None:
+def _hand_on(control: socket.socket, spare: socket.socket, fds: "list[int]") -> socket.socket:
+    """Give a request to the keeper that waits, or to a new one where that has died; return the next that waits."""
+    try:
+        socket.send_fds(spare, [b"k"], fds)
+    except OSError:
+        spare.close()
+        spare = _fork_spare(control)
+        socket.send_fds(spare, [b"k"], fds)
+    spare.close()
+    return _fork_spare(control)
+
+
+def _fork_spare(control: socket.socket) -> socket.socket:
+    ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid:
+        theirs.close()
         os.waitpid(pid, 0)
-        return
+        return ours
     status = 1
     try:
         os.setsid()
         if os.fork() == 0:
             control.close()
-            for fd in (connection_fd, lock_fd):
-                os.set_inheritable(fd, False)
-            signal.signal(signal.SIGHUP, signal.SIG_IGN)
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            _guard(socket.socket(fileno=connection_fd))
+            ours.close()
+            _wait_and_guard(theirs)
         status = 0
     finally:
         # Nothing of the launcher may run in its copies, whatever went wrong in them.
@@ -57,9 +80,23 @@ def _launch(control: socket.socket, connection_fd: int, lock_fd: int) -> None:
         os._exit(status)
 
 
-def _guard(connection: socket.socket) -> None:
-    """Be a keeper; a fault of ours is noted beside the log, since nobody reads this process's stderr."""
-    guard = Guard(connection)
+def _wait_and_guard(requests: socket.socket) -> None:
+    """Be a keeper, once somebody has something to guard."""
+    tree = Tree()
+    try:
+        _request, fds, _flags, _address = socket.recv_fds(requests, 1, 2)
+        requests.close()
+        if len(fds) == 2:
+            for fd in fds:
+                os.set_inheritable(fd, False)
+            _guard(socket.socket(fileno=fds[0]), tree)
+    finally:
+        tree.close()
+
+
+def _guard(connection: socket.socket, tree: Tree) -> None:
+    """Guard one execution; a fault of ours is noted beside its log, since nobody reads this process's stderr."""
+    guard = Guard(connection, tree)
     try:
         guard.run()
     except BaseException:

@@ -85,7 +85,7 @@ class Supervisor:
         Raises:
             StartError: It could not be started.
         """
-        child = children.start(argv, cwd=cwd, env=env, stdin=stdin, group=self._tree.group)
+        child = children.start(argv, cwd=cwd, env=env, stdin=stdin)
         self._child = child
         self._tree.leader = child.pid
         self._has_children = True

@@ -1,10 +1,13 @@
 """Everything an execution has started, and how to end it."""
 
 import os
+import secrets
 import signal
 from contextlib import suppress
 
 from pyexec_guest.keeper import cgroup, linux
+
+GROUP_PREFIX = "pyexec-"
 
 
 class Tree:
@@ -13,15 +16,18 @@ class Tree:
     Known by their control group where one could be made, else by descent: the keeper adopts what loses its parent.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self) -> None:
         self._root = os.getpid()
         self._can_descend = linux.adopt_orphans()
         self.leader: int | None = None
-        self.group = cgroup.create(name)
+        # The keeper itself lives in the group, and what it starts is born there: to move a process in takes the
+        # kernel some 10 ms, and this way nobody waits for it.
+        self.group = cgroup.create_and_enter(f"{GROUP_PREFIX}{secrets.token_hex(16)}")
 
     def group_members(self) -> "list[int]":
         """Return the living processes of the control group, the cheaper question; none where there is no group."""
-        return cgroup.members(self.group) if self.group is not None else []
+        members = cgroup.members(self.group) if self.group is not None else []
+        return [pid for pid in members if pid != self._root]
 
     def members(self) -> "list[int]":
         """Return the living processes."""
@@ -40,8 +46,6 @@ class Tree:
 
     def kill(self) -> None:
         """Kill them all; none can escape by forking meanwhile."""
-        if self.group is not None:
-            cgroup.kill(self.group)
         stopped: set[int] = set()
         while fresh := [pid for pid in self.members() if pid not in stopped]:
             for pid in fresh:  # A stopped process starts no other, so this ends.
@@ -53,9 +57,9 @@ class Tree:
             self.signal(signal.SIGKILL)
 
     def close(self) -> None:
-        """Remove the control group."""
+        """Leave the control group and remove it."""
         if self.group is not None:
-            cgroup.remove(self.group)
+            cgroup.leave_and_remove(self.group)
 
 
 def _send(pid: int, number: int) -> None:
