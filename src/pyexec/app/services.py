@@ -7,6 +7,7 @@ from pyexec.environments.plan import Planner
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
+from pyexec.executions.submission import Submitter
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
 from pyexec.settings import Settings
@@ -43,7 +44,7 @@ def open_services(settings: Settings) -> Services:
     retention = Retention(folder, store, settler, settings.limits)
     if not folder.database.exists():
         retention.recover()
-    executions = ExecutionService(
+    submitter = Submitter(
         folder=folder,
         store=store,
         settler=settler,
@@ -52,5 +53,8 @@ def open_services(settings: Settings) -> Services:
         limits=settings.limits,
         environ=settings.environ,
         directory=settings.directory,
+    )
+    executions = ExecutionService(
+        folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits
     )
     return Services(executions=executions, retention=retention, launcher=launcher)

@@ -1,10 +1,7 @@
 """Submit, wait, read, stop: everything that can be done with an execution."""
 
 import re
-import secrets
-import shutil
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,32 +11,22 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.cursors import Cursor
-from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError, QueueFullError
-from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest, State
+from pyexec.domain.errors import InvalidArgumentError, NotFoundError
+from pyexec.domain.executions import Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
-from pyexec.domain.text import legible
-from pyexec.environments.plan import Planner, RunPlan
-from pyexec.environments.python_versions import show
 from pyexec.environments.requirements import read_resolved
-from pyexec.environments.uv import patience
-from pyexec.environments.variables import child_environment
-from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
-from pyexec.sandbox.claims import claim
+from pyexec.executions.submission import ID_BYTES, Submitter
 from pyexec.sandbox.keepers import StopMode, connect
-from pyexec.sandbox.ports import Launch, Wall
-from pyexec.storage.descriptors import write_descriptor
-from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
+from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
 from pyexec.storage.output import Output, count_events, read_output, read_preparation
 from pyexec.storage.state_folder import StateFolder
 
-ID_BYTES = 16
 SHORTEST_ID = 4
 PAUSE_SECONDS = 0.02
 STOP_SECONDS = 15.0
-INLINE_NAME = "script.py"
 REQUIREMENTS_NAME = "requirements.in"
 RESOLVED_NAME = "resolved.txt"
 _VERSION_LINE = re.compile(r"^(\d+\.\d+\.\d+)$", re.MULTILINE)
@@ -72,57 +59,18 @@ class ExecutionService:
         folder: StateFolder,
         store: ExecutionStore,
         settler: Settler,
-        wall: Wall,
-        planner: Planner,
+        submitter: Submitter,
         limits: ExecutionLimits,
-        environ: Mapping[str, str],
-        directory: Path,
     ) -> None:
         self._folder = folder
         self._store = store
         self._settler = settler
-        self._wall = wall
-        self._planner = planner
+        self._submitter = submitter
         self._limits = limits
-        self._environ = environ
-        self._directory = directory
 
     async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
-        """Start an execution, or put it in line; it is guarded, and survives this process, when this returns.
-
-        A repeated `request_id` starts nothing and returns the execution of the first call.
-
-        Raises:
-            InvalidArgumentError: A value is not allowed.
-            NotFoundError: A directory or file does not exist.
-            UvNotFoundError: uv is needed and not there.
-            InterpreterNotFoundError: No Python fits.
-            QueueFullError: Too many are waiting.
-            DiskFullError: The disk is nearly full.
-            KeeperUnavailableError: No keeper could be started.
-        """
-        checked = await run_sync(check_request, request, self._limits, self._directory)
-        if checked.request.request_id is not None:
-            known = await run_sync(self._store.by_request, principal.key, checked.request.request_id)
-            if known is not None:
-                return await self._observed(known)
-        await run_sync(self._require_capacity, principal)
-        execution_id = secrets.token_hex(ID_BYTES)
-        folder = self._folder.execution(execution_id)
-        try:
-            env = await run_sync(self._environment, checked)
-            script, source = await run_sync(_place_source, folder, checked)
-            plan = await self._plan(checked, folder, script, source)
-            execution = _new_record(execution_id, principal, checked, plan)
-            await run_sync(self._start, execution, checked, plan, env)
-        except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
-            await run_sync(_discard, folder)
-            return await self.submit(principal, request)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await run_sync(_discard, folder)
-            raise
-        return execution
+        """See `Submitter.submit`."""
+        return await self._submitter.submit(principal, request)
 
     async def get(self, principal: Principal, execution_id: str) -> Execution:
         """Return an execution as it stands now.
@@ -270,77 +218,6 @@ class ExecutionService:
         """Return where an execution's files lie."""
         return self._folder.execution(execution.id)
 
-    # -- submitting ------------------------------------------------------------------------------------------------
-
-    def _require_capacity(self, principal: Principal) -> None:
-        self._folder.require_room(self._limits.free_disk)
-        waiting = self._store.count(principal.key, ACTIVE)
-        if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
-            waiting = sum(not execution.ended for execution in self._settler.settle_active(principal.key))
-        if waiting >= self._limits.queued:
-            raise QueueFullError(
-                f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
-                hint="Wait for some to end, or cancel them.",
-            )
-
-    def _environment(self, checked: CheckedRequest) -> dict[str, str]:
-        env = child_environment(self._environ, checked.env_file, checked.request.env_vars)
-        # A pipe makes Python hold back what it prints; who reads along wants each line now.
-        env.setdefault("PYTHONUNBUFFERED", "1")
-        if checked.script is None:
-            # Inline code lies elsewhere, and must find its neighbours all the same.
-            paths = [str(checked.directory), env.get("PYTHONPATH", "")]
-            env["PYTHONPATH"] = ":".join(path for path in paths if path)
-        return env
-
-    async def _plan(self, checked: CheckedRequest, folder: Path, script: Path, source: bytes) -> RunPlan:
-        request = checked.request
-        return await self._planner.plan(
-            script=script,
-            header_source=source,
-            args=request.args,
-            use_uv=request.use_uv,
-            python_version=request.python_version,
-            dependencies=request.dependencies or (),
-            folder=folder,
-            directory=checked.directory,
-            project=checked.script is not None,
-        )
-
-    def _start(self, execution: Execution, checked: CheckedRequest, plan: RunPlan, env: Mapping[str, str]) -> None:
-        folder = self._folder.execution(execution.id)
-        queue = self._folder.queue(execution.owner)
-        write_descriptor(folder, execution)
-        held = claim(folder, queue, execution.id)
-        try:
-            self._store.add(execution)
-            half = self._limits.kept_output // 2
-            self._wall.launch(
-                Launch(
-                    execution_id=execution.id,
-                    folder=folder,
-                    queue=queue,
-                    entry=held.entry,
-                    slots=self._limits.concurrent,
-                    lock_fd=held.lock_fd,
-                    argv=plan.argv,
-                    prepare=plan.prepare,
-                    prepare_timeout=self._limits.prepare_timeout,
-                    prepare_env=patience(env),
-                    cwd=str(checked.directory),
-                    env=env,
-                    stdin=checked.request.stdin,
-                    timeout=checked.request.timeout_seconds,
-                    head_bytes=half,
-                    tail_bytes=self._limits.kept_output - half,
-                )
-            )
-        except PyexecError:
-            self._store.forget(execution.owner, execution.id)
-            raise
-        finally:
-            held.release()
-
     # -- observing -------------------------------------------------------------------------------------------------
 
     async def _require(self, principal: Principal, execution_id: str) -> Execution:
@@ -362,41 +239,6 @@ async def _in_thread(pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
         yield piece
 
 
-def _new_record(execution_id: str, principal: Principal, checked: CheckedRequest, plan: RunPlan) -> Execution:
-    request = checked.request
-    return Execution(
-        id=execution_id,
-        owner=principal.key,
-        state="pending",
-        kind=request.kind,
-        label=None if request.label is None else legible(request.label),
-        request_id=request.request_id,
-        directory=legible(str(checked.directory)),
-        source="inline" if checked.script is None else legible(str(checked.script)),
-        strategy=plan.strategy,
-        python=legible(plan.python),
-        python_version=show(plan.interpreter.version) if plan.interpreter else None,
-        notes=plan.notes,
-        dependencies=request.dependencies,
-        timeout_seconds=request.timeout_seconds,
-        stream=request.stream,
-        created_at=time.time(),
-    )
-
-
-def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
-    """Make the execution's folder; return the file to run and what is in it."""
-    folder.mkdir(mode=0o700)
-    if checked.script is not None:
-        return checked.script, checked.script.read_bytes()
-    source = (checked.request.script_content or "").encode("utf-8", "surrogatepass")
-    code = folder / "code"
-    code.mkdir(mode=0o700)
-    script = code / INLINE_NAME
-    script.write_bytes(source)
-    return script, source
-
-
 def _environment_used(folder: Path, execution: Execution) -> EnvironmentUsed:
     resolved = folder / RESOLVED_NAME
     packages = read_resolved(resolved.read_text("utf-8")) if resolved.exists() else None
@@ -407,7 +249,3 @@ def _environment_used(folder: Path, execution: Execution) -> EnvironmentUsed:
         found = _VERSION_LINE.findall(read_preparation(folder))
         python_version = found[-1] if found else None
     return EnvironmentUsed(packages=packages, python_version=python_version)
-
-
-def _discard(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

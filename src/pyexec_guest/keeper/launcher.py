@@ -41,22 +41,24 @@ def main(control_fd: int) -> None:
             return
         if not request:
             return
-        if len(fds) == 2:
-            spare = _hand_on(control, spare, fds)
+        if len(fds) == 2 and not _hand_on(spare, fds):
+            spare.close()
+            spare = _fork_spare(control)
+            _hand_on(spare, fds)
+        # Before the next one is forked: it must not hold what belongs to this one, least of all its lock.
         for fd in fds:
             os.close(fd)
+        spare.close()
+        spare = _fork_spare(control)
 
 
-def _hand_on(control: socket.socket, spare: socket.socket, fds: "list[int]") -> socket.socket:
-    """Give a request to the keeper that waits, or to a new one where that has died; return the next that waits."""
+def _hand_on(spare: socket.socket, fds: "list[int]") -> bool:
+    """Give a request to the keeper that waits; tell whether it was still there to take it."""
     try:
         socket.send_fds(spare, [b"k"], fds)
     except OSError:
-        spare.close()
-        spare = _fork_spare(control)
-        socket.send_fds(spare, [b"k"], fds)
-    spare.close()
-    return _fork_spare(control)
+        return False
+    return True
 
 
 def _fork_spare(control: socket.socket) -> socket.socket:

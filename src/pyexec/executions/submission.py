@@ -1,0 +1,238 @@
+"""From a request to an execution that somebody guards."""
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import anyio
+from anyio.to_thread import run_sync
+
+from pyexec.domain.errors import InvalidArgumentError, PyexecError, QueueFullError, StateUnusableError
+from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest
+from pyexec.domain.limits import ExecutionLimits
+from pyexec.domain.principals import Principal
+from pyexec.domain.text import legible
+from pyexec.environments.plan import Planner, RunPlan
+from pyexec.environments.python_versions import show
+from pyexec.environments.uv import patience
+from pyexec.environments.variables import child_environment
+from pyexec.executions.requests import CheckedRequest, check_request
+from pyexec.executions.settling import Settler
+from pyexec.sandbox.claims import Claim, claim
+from pyexec.sandbox.ports import Launch, Wall
+from pyexec.storage.descriptors import write_descriptor
+from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
+from pyexec.storage.state_folder import StateFolder
+
+ID_BYTES = 16
+INLINE_NAME = "script.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    """A request that has been checked and has a folder of its own; only the way to run it is not known yet."""
+
+    id: str
+    checked: CheckedRequest
+    env: dict[str, str] = field(repr=False)
+    folder: Path
+    script: Path
+    source: bytes = field(repr=False)
+
+
+class Submitter:
+    """Checks what is asked for, decides how it is run, and hands it to a keeper."""
+
+    def __init__(
+        self,
+        *,
+        folder: StateFolder,
+        store: ExecutionStore,
+        settler: Settler,
+        wall: Wall,
+        planner: Planner,
+        limits: ExecutionLimits,
+        environ: Mapping[str, str],
+        directory: Path,
+    ) -> None:
+        self._folder = folder
+        self._store = store
+        self._settler = settler
+        self._wall = wall
+        self._planner = planner
+        self._limits = limits
+        self._environ = environ
+        self._directory = directory
+
+    async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
+        """Start an execution, or put it in line; it is guarded, and survives this process, when this returns.
+
+        A repeated `request_id` starts nothing and returns the execution of the first call.
+
+        Raises:
+            InvalidArgumentError: A value is not allowed.
+            NotFoundError: A directory or file does not exist.
+            UvNotFoundError: uv is needed and not there.
+            InterpreterNotFoundError: No Python fits.
+            QueueFullError: Too many are waiting.
+            DiskFullError: The disk is nearly full.
+            KeeperUnavailableError: No keeper could be started.
+        """
+        ready = await run_sync(self._make_ready, principal, request)
+        if isinstance(ready, Execution):
+            return ready
+        try:
+            plan = await self._plan(ready)
+            execution = _new_record(principal, ready, plan)
+            await run_sync(self._start, execution, ready, plan)
+        except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
+            await run_sync(_discard, ready.folder)
+            return await self.submit(principal, request)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await run_sync(_discard, ready.folder)
+            raise
+        return execution
+
+    def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":
+        """Check a request and put its source into a folder; or return the execution that it repeats."""
+        checked = check_request(request, self._limits, self._directory)
+        if checked.request.request_id is not None:
+            known = self._store.by_request(principal.key, checked.request.request_id)
+            if known is not None:
+                return known if known.ended else self._settler.settle(known)
+        self._require_capacity(principal)
+        env = self._child_environment(checked)
+        execution_id = secrets.token_hex(ID_BYTES)
+        folder = self._folder.execution(execution_id)
+        try:
+            script, source = _place_source(folder, checked)
+        except OSError as error:
+            _discard(folder)
+            raise _unreadable(checked, error) from error
+        return _Ready(id=execution_id, checked=checked, env=env, folder=folder, script=script, source=source)
+
+    def _require_capacity(self, principal: Principal) -> None:
+        self._folder.require_room(self._limits.free_disk)
+        waiting = self._store.count(principal.key, ACTIVE)
+        if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
+            waiting = sum(not execution.ended for execution in self._settler.settle_active(principal.key))
+        if waiting >= self._limits.queued:
+            raise QueueFullError(
+                f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
+                hint="Wait for some to end, or cancel them.",
+            )
+
+    def _child_environment(self, checked: CheckedRequest) -> dict[str, str]:
+        env = child_environment(self._environ, checked.env_file, checked.request.env_vars)
+        # A pipe makes Python hold back what it prints; who reads along wants each line now.
+        env.setdefault("PYTHONUNBUFFERED", "1")
+        if checked.script is None:
+            # Inline code lies elsewhere, and must find its neighbours all the same.
+            _put_first(env, "PYTHONPATH", checked.directory)
+        return env
+
+    async def _plan(self, ready: "_Ready") -> RunPlan:
+        request = ready.checked.request
+        plan = await self._planner.plan(
+            script=ready.script,
+            header_source=ready.source,
+            args=request.args,
+            use_uv=request.use_uv,
+            python_version=request.python_version,
+            dependencies=request.dependencies or (),
+            folder=ready.folder,
+            directory=ready.checked.directory,
+            project=ready.checked.script is not None,
+        )
+        if plan.first_on_path is not None:
+            _put_first(ready.env, "PATH", plan.first_on_path)
+        return plan
+
+    def _start(self, execution: Execution, ready: "_Ready", plan: RunPlan) -> None:
+        queue = self._folder.queue(execution.owner)
+        write_descriptor(ready.folder, execution)
+        held = claim(ready.folder, queue, execution.id)
+        try:
+            self._store.add(execution)
+            self._wall.launch(self._launch(ready, plan, queue, held))
+        except PyexecError:
+            self._store.forget(execution.owner, execution.id)
+            raise
+        finally:
+            held.release()
+
+    def _launch(self, ready: "_Ready", plan: RunPlan, queue: Path, held: Claim) -> Launch:
+        half = self._limits.kept_output // 2
+        return Launch(
+            execution_id=ready.id,
+            folder=ready.folder,
+            queue=queue,
+            entry=held.entry,
+            slots=self._limits.concurrent,
+            lock_fd=held.lock_fd,
+            argv=plan.argv,
+            prepare=plan.prepare,
+            prepare_timeout=self._limits.prepare_timeout,
+            prepare_env=patience(ready.env),
+            cwd=str(ready.checked.directory),
+            env=ready.env,
+            stdin=ready.checked.request.stdin,
+            timeout=ready.checked.request.timeout_seconds,
+            head_bytes=half,
+            tail_bytes=self._limits.kept_output - half,
+        )
+
+
+def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution:
+    checked = ready.checked
+    request = checked.request
+    return Execution(
+        id=ready.id,
+        owner=principal.key,
+        state="pending",
+        kind=request.kind,
+        label=None if request.label is None else legible(request.label),
+        request_id=request.request_id,
+        directory=legible(str(checked.directory)),
+        source="inline" if checked.script is None else legible(str(checked.script)),
+        strategy=plan.strategy,
+        python=legible(plan.python),
+        python_version=show(plan.interpreter.version) if plan.interpreter else None,
+        notes=plan.notes,
+        dependencies=request.dependencies,
+        timeout_seconds=request.timeout_seconds,
+        stream=request.stream,
+        created_at=time.time(),
+    )
+
+
+def _put_first(env: dict[str, str], name: str, folder: Path) -> None:
+    env[name] = os.pathsep.join(path for path in (str(folder), env.get(name, "")) if path)
+
+
+def _unreadable(checked: CheckedRequest, error: OSError) -> PyexecError:
+    if checked.script is not None and error.filename == str(checked.script):
+        return InvalidArgumentError(f"script_path {checked.script} cannot be read: {error.strerror}.")
+    return StateUnusableError(f"The state folder cannot be written: {error.strerror}.")
+
+
+def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
+    """Make the execution's folder; return the file to run and what is in it."""
+    folder.mkdir(mode=0o700)
+    if checked.script is not None:
+        return checked.script, checked.script.read_bytes()
+    source = (checked.request.script_content or "").encode("utf-8", "surrogatepass")
+    code = folder / "code"
+    code.mkdir(mode=0o700)
+    script = code / INLINE_NAME
+    script.write_bytes(source)
+    return script, source
+
+
+def _discard(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
