@@ -11,6 +11,7 @@ disk) leave a gap between two names. `events` is JSON lines, numbered by `n`, th
 of kind `stdout` or `stderr` says that the stream continues at byte `at` from time `t` on.
 """
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class StreamWriter:
         self._room: int = self._head_bytes
         self._fd = -1
         try:
-            self._fd = _append_to(os.path.join(folder, name))
+            self._fd = _write_to(os.path.join(folder, name))
         except OSError:
             self._room = 0  # No room on the disk for a file: what is printed is counted, and kept once there is.
 
@@ -74,14 +75,35 @@ class StreamWriter:
             self.total += written
             self._room -= written
             data = data[written:]
-            if len(self._segments) > SEGMENTS:
-                os.unlink(self._segments.pop(0))
+            self._drop_oldest()
+
+    def splice(self, pipe: int, limit: int) -> int:
+        """Move up to `limit` bytes from a pipe into the file without looking at them; return how many.
+
+        Raises:
+            OSError: It cannot be done here or now; reading and `write` do.
+        """
+        if self._room == 0 and not self._next_segment():
+            raise OSError(errno.ENOSPC, "no room for another segment")
+        moved = os.splice(pipe, self._fd, min(limit, self._room))
+        self.total += moved
+        self._room -= moved
+        self._drop_oldest()
+        return moved
 
     def close(self) -> None:
-        """Close the open file."""
+        """Close the open file; a segment that nothing came for is taken away."""
+        self._discard_empty_segment()
+        self._close_file()
+
+    def _close_file(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _drop_oldest(self) -> None:
+        if len(self._segments) > SEGMENTS:
+            os.unlink(self._segments.pop(0))
 
     def _drop(self, size: int) -> None:
         self.total += size
@@ -91,10 +113,10 @@ class StreamWriter:
     def _next_segment(self) -> bool:
         path = os.path.join(self._folder, f"{self._name}.{self.total:020d}")
         try:
-            fd = _append_to(path)
+            fd = _write_to(path)
         except OSError:
             return False
-        self.close()
+        self._close_file()
         self._fd = fd
         self._segments.append(path)
         self._room = self._segment_bytes
@@ -141,6 +163,11 @@ class EventWriter:
     def close(self) -> None:
         """Close the file."""
         os.close(self._fd)
+
+
+def _write_to(path: str) -> int:
+    # One writer only, and no O_APPEND, into which the kernel does not splice.
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _append_to(path: str) -> int:

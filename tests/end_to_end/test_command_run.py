@@ -30,8 +30,10 @@ def test_a_file_runs_with_its_arguments_streams_apart_and_its_status(run: Comman
 
 
 @pytest.mark.needs_uv
-def test_uv_runs_it_by_default(run: Command) -> None:
-    assert run.ok("run", "-c", "import os; print('UV' in os.environ)") == "True\n"
+def test_uv_runs_it_by_default_and_brings_what_it_needs(run: Command) -> None:
+    assert run.ok("run", "--with", "six<1.17", "-c", "import six; print(six.__version__)").startswith("1.")
+    (job,) = json.loads(run.ok("jobs", "list", "--limit", "1", "--json"))["jobs"]
+    assert (job["strategy"], job["dependencies"]) == ("uv-run", ["six<1.17"])
 
 
 @pytest.mark.case("B188")

@@ -169,11 +169,12 @@ time.sleep(300)
 @pytest.mark.case("B007")
 async def test_ending_uv_ends_the_python_it_started(mcp: Mcp) -> None:
     source = "import os, time; print(os.getpid(), os.getppid(), flush=True); time.sleep(600)"
-    cancelled = await mcp.start(source, use_uv=True)
+    given = {"script_content": source, "dependencies": ["six<1.17"], "async_mode": True}
+    cancelled = (await mcp.get("run_script_with_dependencies", **given))["job_id"]
     found = pids((await mcp.printed(cancelled, "\n", within=40))["stdout"])
     assert (await mcp.get("py_cancel_job", job_id=cancelled))["status"] == "cancelled"
     await all_gone(found)
-    killed = await mcp.start(source, use_uv=True)
+    killed = (await mcp.get("run_script_with_dependencies", **given))["job_id"]
     python, uv = pids((await mcp.printed(killed, "\n", within=40))["stdout"])
     assert Path(f"/proc/{uv}/comm").read_text().strip() == "uv"
     os.kill(uv, signal.SIGKILL)

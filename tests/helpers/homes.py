@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.helpers.processes import eventually
@@ -81,7 +81,10 @@ def require_no_process(home: Path, *, servers_may_live: bool) -> None:
 
 
 def processes_of(home: Path) -> list[Process]:
-    """Return the living processes that carry this home's path, launchers of a server counted as part of it."""
+    """Return the living processes that carry this home's path.
+
+    The launcher of a server, and the keeper that waits for work, count as part of the server.
+    """
     found: dict[int, Process] = {}
     parents: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -98,7 +101,9 @@ def processes_of(home: Path) -> list[Process]:
         is_server = any(variable.startswith(b"PYEXEC_HOME=") for variable in environ.split(b"\0"))
         found[pid] = Process(pid, command.replace(b"\0", b" ").decode("utf-8", "replace").strip(), is_server)
     servers = {pid for pid, process in found.items() if process.is_server}
-    return [Process(p.pid, p.command, p.is_server or parents[p.pid] in servers) for p in found.values()]
+    waiting = {pid for pid, process in found.items() if "keeper" in process.command and not _holds(pid, home)}
+    own = servers | waiting | {pid for pid, parent in parents.items() if parent in servers}
+    return [replace(process, is_server=pid in own) for pid, process in found.items()]
 
 
 def servers_of(home: Path) -> list[int]:
@@ -109,6 +114,15 @@ def servers_of(home: Path) -> list[int]:
 def keepers_of(home: Path) -> list[int]:
     """Return the pids of the keepers of this home."""
     return [process.pid for process in processes_of(home) if not process.is_server and "keeper" in process.command]
+
+
+def _holds(pid: int, home: Path) -> bool:
+    """Tell whether a process has a file of an execution open."""
+    try:
+        links = [os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return False
+    return any(link.startswith(f"{home}/executions/") for link in links)
 
 
 def _carries(texts: list[bytes], home: Path) -> bool:

@@ -7,7 +7,6 @@
 """
 
 import json
-import os
 import sys
 import time
 from pathlib import Path
@@ -88,7 +87,6 @@ class Driver:
 async def main() -> None:
     services = await run_sync(open_services, load_settings(directory=Path(sys.argv[1])))
     driver = Driver(services)
-    say(os.getpid())
     while line := await run_sync(sys.stdin.readline):
         command = json.loads(line)
         say(await getattr(driver, command.pop("do"))(**command))

@@ -1,8 +1,11 @@
 """The local MCP server: stdio, one user, no wall."""
 
+import importlib
 import logging
+from contextlib import suppress
 
 import anyio
+from anyio.to_thread import run_sync
 
 from pyexec.app.lazy import LazyServices
 from pyexec.app.principal import local_principal
@@ -30,9 +33,17 @@ async def serve_stdio(settings: Settings) -> None:
         services.close()
 
 
+def _import_ahead() -> None:
+    """Import what FastMCP imports at the first call of a tool, half a second's worth, while nobody waits for it."""
+    for name in ("key_value.aio.adapters.pydantic", "key_value.aio.stores.memory"):
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
 async def _look_after(services: LazyServices) -> None:
     """Open the services once the client has had its first answer, then sweep now and then."""
     await anyio.sleep(WARM_UP_AFTER_SECONDS)
+    await run_sync(_import_ahead)
     try:
         opened = await services.get()
     except PyexecError as error:

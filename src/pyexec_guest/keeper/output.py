@@ -12,6 +12,7 @@ LARGE_GULP_BYTES = 128 * 1024
 REST_SECONDS = 0.004
 DRAIN_GULPS = 64
 
+_CAN_SPLICE = hasattr(os, "splice")
 _buffer = memoryview(bytearray(GULP_BYTES))
 
 
@@ -32,6 +33,7 @@ class OutputPump:
         self._listening: set[int] = set()
         self._resting: set[int] = set()
         self._resume_at = 0.0
+        self._large = False
         loop.add_timer(self._resume)
 
     @property
@@ -79,16 +81,28 @@ class OutputPump:
 
     def _read(self, fd: int) -> "int | None":
         """Move one gulp; return its size, 0 at the end of the pipe, None when there is nothing yet."""
+        at = self._writer.total
         try:
-            size = os.readv(fd, [_buffer])
+            size = self._splice(fd) if self._large else None
+            if size is None:
+                size = os.readv(fd, [_buffer])
+                self._writer.write(_buffer[:size])
         except BlockingIOError:
+            self._large = False
             return None
-        if size:
-            at = self._writer.total
-            self._writer.write(_buffer[:size])
-            if self._on_output is not None:
-                self._on_output(self.name, at)
+        self._large = size >= LARGE_GULP_BYTES and _CAN_SPLICE
+        if size and self._on_output is not None:
+            self._on_output(self.name, at)
         return size
+
+    def _splice(self, fd: int) -> "int | None":
+        """Have the kernel move a gulp; None where it would rather not, and bytes have to be carried."""
+        try:
+            return self._writer.splice(fd, GULP_BYTES)
+        except BlockingIOError:
+            raise
+        except OSError:
+            return None
 
     def _let_go(self, fd: int) -> None:
         if fd in self._listening:
