@@ -1,5 +1,6 @@
 """Engines, with control groups and without."""
 
+import functools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyexec_guest.keeper import cgroup
+from tests.helpers.databases import databases_closed
 from tests.integration.engine import Engine
 
 MakeEngine = Callable[..., Engine]
@@ -23,7 +24,7 @@ exec unshare --mount sh -c 'umount -l {mount} && exec "$0" "$@"' {python} "$@"
 @pytest.fixture
 def make_engine(state_home: Path) -> Iterator[MakeEngine]:
     """Open engines on one state folder, as servers that run side by side."""
-    with ExitStack() as stack:
+    with databases_closed(), ExitStack() as stack:
         yield lambda **settings: stack.enter_context(Engine(state_home, **settings))
 
 
@@ -41,11 +42,16 @@ def _mount_of_groups() -> str | None:
     return None
 
 
+@functools.cache
 def _can_group() -> bool:
-    group = cgroup.create("pyexec-tests")
-    if group is not None:
-        cgroup.remove(group)
-    return group is not None
+    """Try it in a process of its own, as a keeper does."""
+    code = (
+        "from pyexec_guest.keeper import cgroup\n"
+        "group = cgroup.create_and_enter('pyexec-tests')\n"
+        "if group is None: raise SystemExit(1)\n"
+        "cgroup.leave_and_remove(group)\n"
+    )
+    return subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.fixture(params=["groups", "descent"])

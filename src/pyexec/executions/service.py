@@ -175,12 +175,7 @@ class ExecutionService:
         self, principal: Principal, *, states: Collection[State] | None, limit: int
     ) -> tuple[list[Execution], int]:
         """Return the newest executions in these states (None: any), and how many there are altogether."""
-        settled = {one.id: one for one in await run_sync(self._settler.settle_active, principal.key)}
-        stored = await run_sync(partial(self._store.newest, principal.key, states=states, limit=limit))
-        # On a full disk the index lags behind; what was seen counts.
-        found = [settled.get(one.id, one) for one in stored]
-        wanted = [one for one in found if states is None or one.state in states]
-        return wanted, await run_sync(self._store.count, principal.key, states)
+        return await run_sync(self._newest, principal.key, states, limit)
 
     async def active(self, principal: Principal) -> list[Execution]:
         """Return what runs or waits, oldest first."""
@@ -217,6 +212,13 @@ class ExecutionService:
     def folder_of(self, execution: Execution) -> Path:
         """Return where an execution's files lie."""
         return self._folder.execution(execution.id)
+
+    def _newest(self, owner: str, states: Collection[State] | None, limit: int) -> tuple[list[Execution], int]:
+        settled = {one.id: one for one in self._settler.settle_active(owner)}
+        stored, total = self._store.page(owner, states=states, limit=limit)
+        # On a full disk the index lags behind; what was seen counts.
+        found = [settled.get(one.id, one) for one in stored]
+        return [one for one in found if states is None or one.state in states], total
 
     # -- observing -------------------------------------------------------------------------------------------------
 

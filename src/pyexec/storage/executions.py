@@ -65,12 +65,15 @@ class ExecutionStore:
         with self._database.reading() as connection:
             return list(connection.scalars(query.limit(2)))
 
-    def newest(self, owner: str, *, states: Collection[State] | None, limit: int) -> list[Execution]:
-        """Return up to `limit` records in these states (None: any), newest first."""
+    def page(self, owner: str, *, states: Collection[State] | None, limit: int) -> tuple[list[Execution], int]:
+        """Return up to `limit` records in these states (None: any), newest first, and how many there are."""
         conditions = [] if states is None else [executions.c.state.in_(states)]
         query = self._of(owner, *conditions).order_by(executions.c.number.desc()).limit(limit)
+        counting = select(func.count()).select_from(executions).where(executions.c.owner == owner, *conditions)
         with self._database.reading() as connection:
-            return [from_values(row) for row in connection.execute(query).mappings()]
+            rows = connection.execute(query).mappings().all()
+            total = int(connection.execute(counting).scalar_one())
+        return [from_values(row) for row in rows], total
 
     def active(self, owner: str) -> list[Execution]:
         """Return the records not known to have ended, oldest first."""

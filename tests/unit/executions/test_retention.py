@@ -60,7 +60,7 @@ class World:
 
     def left(self) -> list[Execution]:
         """What is left, and check that records and folders say the same."""
-        found = [record for owner in self.store.owners() for record in self.store.newest(owner, states=None, limit=99)]
+        found = [record for owner in self.store.owners() for record in self.store.page(owner, states=None, limit=99)[0]]
         assert {folder.name for folder in self.folder.executions.iterdir()} == {record.id for record in found}
         return sorted(found, key=lambda record: record.id)
 
@@ -202,7 +202,7 @@ def test_records_are_made_anew_from_the_folders_in_the_order_of_submission(world
     found = lose_the_database(world)
 
     assert found.retention().recover() == 3
-    assert found.store.newest(OWNER.key, states=None, limit=9) == records
+    assert found.store.page(OWNER.key, states=None, limit=9)[0] == records
     assert found.retention().recover() == 0
 
 
@@ -221,7 +221,7 @@ def test_what_cannot_be_recovered_keeps_nothing_else_from_being_so(world: World)
     found = lose_the_database(world)
     found.retention().recover()
 
-    left = {record.id for record in found.store.newest(OWNER.key, states=None, limit=9)}
+    left = {record.id for record in found.store.page(OWNER.key, states=None, limit=9)[0]}
     assert {twin.id, sound.id} <= left
 
 
@@ -244,4 +244,4 @@ def test_two_servers_that_recover_together_do_not_get_in_each_others_way(
     monkeypatch.setattr(found.store, "known", known_before_the_other_server_was_faster)
     found.retention().recover()
 
-    assert found.store.newest(OWNER.key, states=None, limit=9) == [record]
+    assert found.store.page(OWNER.key, states=None, limit=9)[0] == [record]

@@ -105,7 +105,7 @@ def test_somebody_elses_record_answers_like_one_that_does_not_exist(store: Execu
     assert store.get(OWNER, theirs.id) is None
     assert store.by_request(OWNER, "r") is None
     assert store.ids_like(OWNER, theirs.id[:8]) == []
-    assert store.newest(OWNER, states=None, limit=10) == []
+    assert store.page(OWNER, states=None, limit=10)[0] == []
     assert store.active(OWNER) == store.ended(OWNER) == []
     assert store.count(OWNER) == 0
     store.finish(dataclasses.replace(theirs, owner=OWNER, state="lost"))
@@ -118,7 +118,7 @@ def test_the_newest_come_first_by_the_order_of_submission_whatever_the_clock_sai
     for number, created_at in enumerate([300.0, 100.0, 200.0]):
         store.add(execution(number, created_at=created_at))
 
-    assert [record.id for record in store.newest(OWNER, states=None, limit=2)] == [execution(2).id, execution(1).id]
+    assert [record.id for record in store.page(OWNER, states=None, limit=2)[0]] == [execution(2).id, execution(1).id]
     assert [record.id for record in store.active(OWNER)] == [execution(number).id for number in range(3)]
 
 
@@ -127,7 +127,7 @@ def test_records_are_found_by_their_state(store: ExecutionStore, state: Any) -> 
     for number, each in enumerate(STATES):
         store.add(execution(number, state=each, outcome=None if each in ACTIVE else exited()))
 
-    assert [record.state for record in store.newest(OWNER, states=[state], limit=10)] == [state]
+    assert [record.state for record in store.page(OWNER, states=[state], limit=10)[0]] == [state]
     assert store.count(OWNER, [state]) == 1
     assert store.count(OWNER) == len(STATES)
 
