@@ -16,6 +16,9 @@ from tests.helpers.pipes import PipeServer, pipe_server
 from tests.helpers.processes import alive
 from tests.helpers.processes import eventually as wait_until
 
+# Several servers are started one after the other.
+pytestmark = pytest.mark.timeout(120)
+
 COUNTING = """
 import os, sys, time
 print(os.getpid(), flush=True)

@@ -47,7 +47,7 @@ async def require_everything_ended(engine: Engine, execution: Execution, asked_a
     assert len(numbers) <= len(noted) + 1
     assert (engine.folder(execution) / "stdout").stat().st_size == outcome.stdout_bytes, "written after the end"
     group = json.loads((engine.folder(execution) / "started.json").read_bytes())["group"]
-    assert group is None or not Path(group).exists()
+    await eventually(lambda: group is None or not Path(group).exists(), within=2.0)
 
 
 def signals_sent(engine: Engine, execution: Execution) -> list[str]:

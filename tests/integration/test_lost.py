@@ -18,6 +18,7 @@ from pyexec.domain.executions import Execution
 from pyexec.processes import launcher as launchers
 from pyexec.sandbox import handover
 from pyexec_guest.keeper import linux
+from tests.helpers.homes import processes_of
 from tests.helpers.processes import alive, belonging_to, eventually
 from tests.integration.engine import Engine, gone, outcome_of
 from tests.integration.programs import FAMILY
@@ -210,17 +211,26 @@ async def test_after_a_restart_of_the_machine_pids_and_groups_mean_nothing(engin
         harmless.kill()
 
 
-async def test_a_group_that_is_not_the_executions_own_is_left_alone(engine: Engine) -> None:
-    execution, bystander = await engine.submit(UP), await engine.submit(UP)
-    (pid,) = engine.pids(bystander, 1)
+@pytest.mark.root
+async def test_a_control_group_that_is_not_ours_is_left_alone(engine: Engine) -> None:
+    execution = await engine.submit(UP)
     engine.printed(execution)
+    ours = json.loads((engine.folder(execution) / "started.json").read_bytes())["group"]
     await kill_keeper(engine, execution)
-    others = json.loads((engine.folder(bystander) / "started.json").read_bytes())
-    edit(engine.folder(execution) / "started.json", group=others["group"])
+    foreign = Path(ours).with_name(f"foreign-{execution.id}")
+    foreign.mkdir()
+    try:
+        with subprocess.Popen(["sleep", "60"]) as harmless:
+            (foreign / "cgroup.procs").write_text(str(harmless.pid))
+            edit(engine.folder(execution) / "started.json", group=str(foreign))
 
-    assert (await engine.get(execution)).state == "lost"
-    assert alive(pid)
-    await engine.stop(bystander, "kill")
+            assert (await engine.get(execution)).state == "lost"
+            assert alive(harmless.pid)
+            harmless.kill()
+        eventually(lambda: not (foreign / "cgroup.procs").read_text())
+    finally:
+        foreign.rmdir()
+        Path(ours).rmdir()
 
 
 # -- the launcher ---------------------------------------------------------------------------------------------------
@@ -268,16 +278,27 @@ async def test_a_launcher_that_does_not_start_is_said_and_leaves_nothing(
     assert (await engine.run("print(1)")).state == "completed"
 
 
-async def test_a_keeper_that_takes_over_too_late_starts_nothing(
+async def test_a_keeper_that_would_take_over_too_late_starts_nothing(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.launcher()
-    monkeypatch.setattr(handover, "HANDOVER_SECONDS", 0.000_1)
+    launcher = engine.launcher()
+    spare = eventually(lambda: spare_keepers(engine))
+    for pid in (launcher, *spare):
+        os.kill(pid, signal.SIGSTOP)
+    monkeypatch.setattr(handover, "HANDOVER_SECONDS", 0.2)
 
-    with pytest.raises(KeeperUnavailableError):
+    with pytest.raises(KeeperUnavailableError, match="did not take over"):
         await engine.submit("open('it-ran', 'w')")
     monkeypatch.undo()
+    for pid in (launcher, *spare):
+        os.kill(pid, signal.SIGCONT)
 
+    assert (await engine.run("print(1)")).state == "completed"
     eventually(lambda: not belonging_to(engine.home))
     assert not (engine.directory / "it-ran").exists()
-    assert (await engine.run("print(1)")).state == "completed"
+
+
+def spare_keepers(engine: Engine) -> list[int]:
+    """Return the keepers that wait to be needed."""
+    launcher = engine.launcher()
+    return [each.pid for each in processes_of(engine.home) if each.pid != launcher]
