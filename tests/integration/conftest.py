@@ -21,10 +21,16 @@ exec unshare --mount sh -c 'umount -l {mount} && exec "$0" "$@"' {python} "$@"
 """
 
 
+@pytest.fixture(autouse=True)
+def close_databases() -> Iterator[None]:
+    with databases_closed():
+        yield
+
+
 @pytest.fixture
 def make_engine(state_home: Path) -> Iterator[MakeEngine]:
     """Open engines on one state folder, as servers that run side by side."""
-    with databases_closed(), ExitStack() as stack:
+    with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(Engine(state_home, **settings))
 
 

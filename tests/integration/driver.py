@@ -90,7 +90,7 @@ async def main() -> None:
     while line := await run_sync(sys.stdin.readline):
         command = json.loads(line)
         say(await getattr(driver, command.pop("do"))(**command))
-    services.launcher.close()
+    services.close()
 
 
 if __name__ == "__main__":

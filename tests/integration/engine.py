@@ -43,7 +43,7 @@ class Engine:
 
     def close(self) -> None:
         """Let go, as a server that is asked to end does."""
-        self.services.launcher.close()
+        self.services.close()
 
     async def submit(self, code: str, **request: Any) -> Execution:
         """Start a program."""
@@ -85,8 +85,15 @@ class Engine:
         return self.executions.folder_of(execution)
 
     def keeper(self, execution: Execution) -> int:
-        """Return the pid of its keeper: the process that holds its lock."""
-        (pid,) = eventually(lambda: holding(self.folder(execution) / "lock"))
+        """Return the pid of its keeper: the process that holds its lock, once the launcher has let go of it too."""
+        lock = self.folder(execution) / "lock"
+
+        def the_only_holder() -> int | None:
+            holders = holding(lock)
+            return holders[0] if len(holders) == 1 else None
+
+        pid = eventually(the_only_holder)
+        assert pid is not None
         return pid
 
     def launcher(self) -> int:

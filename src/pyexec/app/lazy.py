@@ -30,7 +30,7 @@ class LazyServices:
     def close(self) -> None:
         """Let go of what this process holds; executions go on."""
         if self._services is not None:
-            self._services.launcher.close()
+            self._services.close()
 
 
 def _open(settings: Settings) -> "Services":

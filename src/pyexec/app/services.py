@@ -26,6 +26,12 @@ class Services:
     executions: ExecutionService
     retention: Retention
     launcher: Launcher
+    database: Database
+
+    def close(self) -> None:
+        """Let go of what this process holds; executions go on."""
+        self.launcher.close()
+        self.database.close()
 
 
 def open_services(settings: Settings) -> Services:
@@ -37,7 +43,8 @@ def open_services(settings: Settings) -> Services:
     """
     folder = StateFolder(settings.home)
     folder.create()
-    store = ExecutionStore(Database(folder.database))
+    database = Database(folder.database)
+    store = ExecutionStore(database)
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
     settler = Settler(folder, store, settings.environ)
@@ -57,4 +64,4 @@ def open_services(settings: Settings) -> Services:
     executions = ExecutionService(
         folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits
     )
-    return Services(executions=executions, retention=retention, launcher=launcher)
+    return Services(executions=executions, retention=retention, launcher=launcher, database=database)

@@ -32,7 +32,7 @@ def run(work: Callable[[Services, Principal], Awaitable[T]], directory: Path | N
     try:
         return anyio.run(work, services, local_principal())
     finally:
-        services.launcher.close()
+        services.close()
 
 
 def as_json(execution: Execution) -> dict[str, Any]:

@@ -25,6 +25,12 @@ class Database:
         self._path = path
         self._engine: Engine | None = None
 
+    def close(self) -> None:
+        """Close all connections; the next use opens new ones."""
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.dispose()
+
     @contextmanager
     def reading(self) -> Generator[Connection]:
         """A transaction that only reads; never waits for writers."""

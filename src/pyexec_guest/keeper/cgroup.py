@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 
 REMOVE_SECONDS = 0.5
+ABANDONED_SECONDS = 60.0
 
 
 def create_and_enter(name: str) -> "str | None":
@@ -49,6 +50,20 @@ def kill(folder: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def remove_abandoned(prefix: str) -> None:
+    """Remove groups of that name beside which their keeper was killed before anybody knew of them.
+
+    The kernel removes none that has a process in it, and whoever makes one moves in at once.
+    """
+    own = _own_folder()
+    if own is None:
+        return
+    for entry in os.scandir(own):
+        with suppress(OSError):
+            if entry.name.startswith(prefix) and time.time() - entry.stat().st_mtime > ABANDONED_SECONDS:
+                os.rmdir(entry.path)
 
 
 def leave_and_remove(folder: str) -> None:

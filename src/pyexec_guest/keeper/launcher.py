@@ -16,9 +16,10 @@ import socket
 import sys
 import traceback
 
+from pyexec_guest.keeper import cgroup
 from pyexec_guest.keeper.child import remember_changed_signals
 from pyexec_guest.keeper.guard import Guard
-from pyexec_guest.keeper.tree import Tree
+from pyexec_guest.keeper.tree import GROUP_PREFIX, Tree
 
 # Every keeper needs these, and would import them for itself.
 _AHEAD = (encodings.ascii, resource)
@@ -34,6 +35,7 @@ def main(control_fd: int) -> None:
     gc.freeze()
     spare = _fork_spare(control)
     control.sendall(b"r")
+    cgroup.remove_abandoned(GROUP_PREFIX)
     while True:
         try:
             request, fds, _flags, _address = socket.recv_fds(control, 1, 2)

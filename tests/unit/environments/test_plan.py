@@ -73,13 +73,11 @@ async def test_a_script_that_needs_nothing_is_run_without_preparation(bench: Ben
     plan = await bench.plan(args=["a", "--b"])
     assert plan == RunPlan(
         prepare=(),
-        argv=(
-            *(str(bench.uv), "run", "--quiet", "--color", "never", "--no-project", "--no-env-file"),
-            *("--python", str(bench.python), "--no-config", "--", "python", "main.py", "a", "--b"),
-        ),
+        argv=(str(bench.python), "main.py", "a", "--b"),
         strategy="uv-run",
         python=str(bench.python),
         interpreter=Interpreter(path=bench.python, version=(3, 11, 7)),
+        first_on_path=bench.python.parent,
     )
     assert not bench.folder.exists()
 
