@@ -55,7 +55,8 @@ def _can_group() -> bool:
         "from pyexec_guest.keeper import cgroup\n"
         "group = cgroup.create_and_enter('pyexec-tests')\n"
         "if group is None: raise SystemExit(1)\n"
-        "cgroup.leave_and_remove(group)\n"
+        "cgroup.leave(group)\n"
+        "cgroup.remove(group)\n"
     )
     return subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -66,11 +66,13 @@ def remove_abandoned(prefix: str) -> None:
                 os.rmdir(entry.path)
 
 
-def leave_and_remove(folder: str) -> None:
-    """Move this process out, to where the group was made, and remove the group."""
-    with suppress(OSError):
+def leave(folder: str) -> bool:
+    """Move this process out, to where the group was made; tell whether it is out."""
+    try:
         _enter(os.path.dirname(folder))
-    remove(folder)
+    except OSError:
+        return False
+    return True
 
 
 def remove(folder: str) -> None:

@@ -46,6 +46,9 @@ class Tree:
 
     def kill(self) -> None:
         """Kill them all; none can escape by forking meanwhile."""
+        # From outside, one write kills the whole group, processes that became another user too.
+        if self.group is not None and cgroup.leave(self.group):
+            cgroup.kill(self.group)
         stopped: set[int] = set()
         while fresh := [pid for pid in self.members() if pid not in stopped]:
             for pid in fresh:  # A stopped process starts no other, so this ends.
@@ -59,7 +62,8 @@ class Tree:
     def close(self) -> None:
         """Leave the control group and remove it."""
         if self.group is not None:
-            cgroup.leave_and_remove(self.group)
+            cgroup.leave(self.group)
+            cgroup.remove(self.group)
 
 
 def _send(pid: int, number: int) -> None:
