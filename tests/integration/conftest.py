@@ -53,7 +53,7 @@ def _can_group() -> bool:
     """Try it in a process of its own, as a keeper does."""
     code = (
         "from pyexec_guest.keeper import cgroup\n"
-        "group = cgroup.create_and_enter('pyexec-tests')\n"
+        "import os\ngroup = cgroup.create_and_enter(f'pyexec-tests-{os.getpid()}')\n"
         "if group is None: raise SystemExit(1)\n"
         "cgroup.leave(group)\n"
         "cgroup.remove(group)\n"
