@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.databases import databases_closed
 from tests.integration.engine import Engine
 
 MakeEngine = Callable[..., Engine]
@@ -19,12 +18,6 @@ _WITHOUT_GROUPS = """\
 #!/bin/sh
 exec unshare --mount sh -c 'umount -l {mount} && exec "$0" "$@"' {python} "$@"
 """
-
-
-@pytest.fixture(autouse=True)
-def close_databases() -> Iterator[None]:
-    with databases_closed():
-        yield
 
 
 @pytest.fixture
