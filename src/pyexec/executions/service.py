@@ -21,7 +21,7 @@ from pyexec.executions.submission import ID_BYTES, Submitter
 from pyexec.sandbox.keepers import StopMode, connect
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
-from pyexec.storage.output import Output, count_events, read_output, read_preparation
+from pyexec.storage.output import Output, StreamText, count_events, read_output, read_preparation
 from pyexec.storage.state_folder import StateFolder
 
 SHORTEST_ID = 4
@@ -170,6 +170,11 @@ class ExecutionService:
             final=execution.ended,
         )
         return Reading(execution=execution, output=await run_sync(reader))
+
+    def as_submitted(self, execution: Execution) -> Reading:
+        """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""
+        nothing = StreamText(text="", next_offset=0, total=0)
+        return Reading(execution=execution, output=Output(stdout=nothing, stderr=nothing))
 
     async def newest(
         self, principal: Principal, *, states: Collection[State] | None, limit: int

@@ -62,8 +62,11 @@ async def run(
     principal = desk.principal()
     service.output_budget(max_output_bytes)  # Refused before anything runs, not when the output is there.
     execution = await service.submit(principal, request)
-    await _wait(desk, context, service, principal, execution, wait_seconds)
-    reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)
+    if wait_seconds == 0 and execution.state == "pending":
+        reading = service.as_submitted(execution)
+    else:
+        await _wait(desk, context, service, principal, execution, wait_seconds)
+        reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)
     environment = await service.environment_of(reading.execution)
     return views.run_result(reading, time.time(), environment)
 
