@@ -1,6 +1,7 @@
 """Time-outs, cancellation and kill end the whole tree, whatever it does about it."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -13,7 +14,7 @@ import pytest
 
 from pyexec.domain.executions import Execution
 from pyexec_guest import log
-from tests.helpers.processes import alive, belonging_to
+from tests.helpers.processes import alive
 from tests.helpers.waiting import eventually
 from tests.integration.engine import Engine, gone, outcome_of
 from tests.integration.programs import DEAF_TO, FAMILY, FOUR_BUSY_LOOPS
@@ -98,13 +99,24 @@ async def test_busy_loops_are_gone_after_a_cancel(engine_by: Engine) -> None:
     assert execution.state == "cancelled"
 
 
-async def test_a_process_that_forks_away_all_the_time_is_caught(engine_by: Engine) -> None:
+@pytest.mark.parametrize("each_time", ["", "os.setsid()"], ids=["one session", "ever new sessions"])
+async def test_a_process_that_forks_away_all_the_time_is_caught(
+    engine_by: Engine, each_time: str, tmp_path: Path
+) -> None:
+    # Whoever descends from it holds the writing end, so the kernel tells whether one is left.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     execution = await engine_by.run(
-        "import os\nif os.fork(): os._exit(0)\nos.setsid()\nwhile True:\n    if os.fork(): os._exit(0)\n"
+        f"import os\nwriting = os.open({str(pipe)!r}, os.O_WRONLY)\n"
+        "if os.fork(): os._exit(0)\nos.setsid()\nos.write(writing, b'.')\n"
+        f"while True:\n    if os.fork(): os._exit(0)\n    {each_time}\n"
     )
 
     assert execution.state == "completed"
-    await eventually(lambda: not belonging_to(engine_by.home), within=2.0)
+    assert os.read(reading, 10) == b"."
+    assert os.read(reading, 10) == b""
+    os.close(reading)
 
 
 @pytest.mark.case("B008")
@@ -159,7 +171,7 @@ async def test_a_kill_overrides_a_cancel_that_is_under_way(engine: Engine) -> No
 
 async def test_a_stopped_program_is_ended_too(engine: Engine) -> None:
     execution = await engine.submit(
-        "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)", timeout_seconds=0.3
+        "import os, signal; print(os.getpid(), flush=True); os.kill(os.getpid(), signal.SIGSTOP)", timeout_seconds=1.0
     )
     (pid,) = engine.pids(execution, 1)
 

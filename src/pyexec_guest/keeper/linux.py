@@ -3,7 +3,7 @@
 import ctypes
 import os
 import sys
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -25,26 +25,34 @@ def die_with_parent(signal_number: int, parent: int) -> None:
             os._exit(127)
 
 
+@dataclass(frozen=True)
+class Relative:
+    """One descendant: its process group, and whether it still runs or only waits to be reaped."""
+
+    pid: int
+    group: int
+    alive: bool
+
+
 def descendants(root: int) -> "list[int]":
     """Return every living descendant of `root`, parents before children."""
-    parents = dict(_parents())
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    found: list[int] = []
-    frontier = [root]
+    return [relative.pid for relative in family(root) if relative.alive]
+
+
+def family(root: int) -> "list[Relative]":
+    """Return every descendant of `root`, parents before children, those that nobody has reaped yet too."""
+    children: dict[int, list[Relative]] = {}
+    # Newest first: what forks all the time is gone again in a moment.
+    for name in reversed(os.listdir("/proc")):
+        if name.isdecimal() and (fields := stat_fields(int(name))):
+            relative = Relative(int(name), int(fields[2]), fields[0] != "Z")
+            children.setdefault(int(fields[1]), []).append(relative)
+    found: list[Relative] = []
+    frontier = children.get(root, [])
     while frontier:
-        frontier = [child for pid in frontier for child in children.get(pid, ())]
         found += frontier
+        frontier = [child for relative in frontier for child in children.get(relative.pid, ())]
     return found
-
-
-def _parents() -> "Iterator[tuple[int, int]]":
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
-            fields = stat_fields(int(name))
-            if fields and fields[0] != "Z":
-                yield int(name), int(fields[1])
 
 
 def stat_fields(pid: int) -> "list[str]":

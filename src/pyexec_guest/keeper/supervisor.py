@@ -68,6 +68,7 @@ class Supervisor:
         self._on_step = on_step
         self._child: children.Child | None = None
         self._has_children = False
+        self._hunting = False
 
     def run(
         self,
@@ -112,6 +113,9 @@ class Supervisor:
         """Take note of every child that has ended."""
         while True:
             try:
+                if self._hunting and (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+                    # What it forked on its way out is still of its group; not yet reaped, the number means that group.
+                    _signal_group(dead.si_pid, signal.SIGKILL)
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 self._has_children = False
@@ -154,10 +158,12 @@ class Supervisor:
         if self._until_empty(LEFTOVER_TERM_SECONDS):
             return
         deadline = time.monotonic() + KILL_SECONDS
+        self._hunting = hasattr(os, "waitid")
         while time.monotonic() < deadline:
             self._tree.kill()
             if self._until_empty(0.1):
-                return
+                break
+        self._hunting = False
 
     def _until_empty(self, seconds: float) -> bool:
         return self._loop.run_until(self._is_empty, time.monotonic() + seconds, LOOK_SECONDS)
