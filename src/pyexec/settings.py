@@ -7,12 +7,14 @@ against that table by a test.
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
-from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
+from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
+
+Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
 
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -27,7 +29,9 @@ class Settings:
     interpreter: Path = Path(sys.executable)
     log_level: str = "info"
     wait_seconds: float = 20.0
+    python_version: str = f"{sys.version_info.major}.{sys.version_info.minor}"
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
+    environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -170,6 +174,30 @@ VARIABLES: tuple[Variable, ...] = (
         read=_number(1, 86400),
         limit="prepare_timeout",
     ),
+    Variable(
+        name="PYEXEC_ENVIRONMENTS_MB",
+        meaning="How much disk the environments may take together; those not used for the longest time go first.",
+        default="10240",
+        allowed="a whole number between 1 and 1000000000",
+        read=_whole(1, 10**9, MEGABYTE),
+        limit="environments_size",
+    ),
+    Variable(
+        name="PYEXEC_ENVIRONMENTS_DAYS",
+        meaning="How long an environment is kept that nobody uses; named ones are kept in any case.",
+        default="30",
+        allowed="a number between 0 and 36500",
+        read=_number(0, 36500, DAY),
+        limit="environments_age",
+    ),
+    Variable(
+        name="PYEXEC_FRESH_HOURS",
+        meaning="How long a resolution counts before the package index is asked again.",
+        default="24",
+        allowed="a number between 0 and 876000",
+        read=_number(0, 876_000, 3600.0),
+        limit="fresh",
+    ),
 )
 
 
@@ -190,10 +218,16 @@ def load_settings(environ: Mapping[str, str] | None = None, *, directory: Path |
         directory=_directory(directory),
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
-        limits=replace(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), **limits),
+        limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
+        environment_limits=_with(EnvironmentLimits(), limits),
         environ=environ,
         unknown_variables=_unknown(environ),
     )
+
+
+def _with(defaults: Limits, given: Mapping[str, Any]) -> Limits:
+    own = {field.name for field in fields(defaults)}
+    return replace(defaults, **{name: value for name, value in given.items() if name in own})
 
 
 def require_supported_platform() -> None:

@@ -49,4 +49,6 @@ async def _look_after(services: LazyServices) -> None:
     except PyexecError as error:
         _log.warning("not ready yet: %s", error.sentence())  # Whoever calls a tool is told, and tries again.
         return
-    await opened.retention.sweep_forever()
+    async with anyio.create_task_group() as sweepers:
+        sweepers.start_soon(opened.retention.sweep_forever)
+        sweepers.start_soon(opened.environments.sweep_forever)

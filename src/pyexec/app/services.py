@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
+from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
@@ -25,6 +26,7 @@ class Services:
 
     executions: ExecutionService
     retention: Retention
+    environments: EnvironmentService
     launcher: Launcher
     database: Database
 
@@ -47,7 +49,8 @@ def open_services(settings: Settings) -> Services:
     store = ExecutionStore(database)
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
-    settler = Settler(folder, store, settings.environ)
+    settler = Settler(folder, store)
+    environments, names = environment_places(folder.environments)
     retention = Retention(folder, store, settler, settings.limits)
     if not folder.database.exists():
         retention.recover()
@@ -56,7 +59,15 @@ def open_services(settings: Settings) -> Services:
         store=store,
         settler=settler,
         wall=HostWall(launcher),
-        planner=Planner(finder, settings.environ, settings.prefix),
+        planner=Planner(
+            finder=finder,
+            store=environments,
+            names=names,
+            environ=settings.environ,
+            own_prefix=settings.prefix,
+            own_version=settings.python_version,
+            fresh_seconds=settings.environment_limits.fresh,
+        ),
         limits=settings.limits,
         environ=settings.environ,
         directory=settings.directory,
@@ -64,4 +75,10 @@ def open_services(settings: Settings) -> Services:
     executions = ExecutionService(
         folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits
     )
-    return Services(executions=executions, retention=retention, launcher=launcher, database=database)
+    return Services(
+        executions=executions,
+        retention=retention,
+        environments=EnvironmentService(environments, names, settings.environment_limits),
+        launcher=launcher,
+        database=database,
+    )

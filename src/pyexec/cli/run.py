@@ -10,6 +10,7 @@ import click
 
 from pyexec.app.services import Services
 from pyexec.cli import session
+from pyexec.cli.preparation import show_preparation
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
@@ -31,6 +32,9 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 @click.option(
     "--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable."
 )
+@click.option("-C", "--constraint", "constraints", multiple=True, metavar="REQUIREMENT", help="To stay within.")
+@click.option("--index-url", metavar="URL", help="The package index to use in place of the usual one.")
+@click.option("--environment", metavar="NAME", help="The named environment to run in; see `pyexec env`.")
 @click.option("-p", "--python", "python_version", metavar="VERSION", help="3.13, 3.13.2 or >=3.11; needs uv.")
 @click.option("--uv/--no-uv", default=True, help="Run with uv (default), or with the python on PATH.")
 @click.option("--timeout", type=float, default=0, metavar="SECONDS", help="End it after this long; 0: never.")
@@ -48,6 +52,9 @@ def command(
     *,
     code: str | None,
     dependencies: tuple[str, ...],
+    constraints: tuple[str, ...],
+    index_url: str | None,
+    environment: str | None,
     python_version: str | None,
     uv: bool,
     timeout: float,
@@ -73,6 +80,9 @@ def command(
         use_uv=uv,
         python_version=python_version,
         dependencies=dependencies or None,
+        constraints=constraints,
+        index_url=index_url,
+        environment=environment,
         timeout_seconds=timeout,
         env_vars=env,
         env_file=env_file,
@@ -98,7 +108,8 @@ async def _attend(services: Services, principal: Principal, request: ExecutionRe
     execution = await service.submit(principal, request)
     unread = False
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(_pass_interrupts, services, principal, execution.id)
+        tasks.start_soon(session.pass_interrupts, services, principal, execution.id)
+        tasks.start_soon(show_preparation, service, principal, execution.id)
         try:
             async for piece in service.follow(principal, execution.id):
                 session.write_piece(piece)
@@ -110,12 +121,6 @@ async def _attend(services: Services, principal: Principal, request: ExecutionRe
         raise BrokenPipeError
     reading = await service.read(principal, execution.id)
     return reading.execution, reading.output.stderr.text
-
-
-async def _pass_interrupts(services: Services, principal: Principal, execution_id: str) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _number in signals:
-            await services.executions.stop(principal, execution_id, "cancel", "It was interrupted from the terminal.")
 
 
 def _report(execution: Execution, stderr: str) -> int:

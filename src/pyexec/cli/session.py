@@ -35,6 +35,13 @@ def run(work: Callable[[Services, Principal], Awaitable[T]], directory: Path | N
         services.close()
 
 
+async def pass_interrupts(services: Services, principal: Principal, execution_id: str) -> None:
+    """Pass Ctrl-C on to an execution, until this task is cancelled."""
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _number in signals:
+            await services.executions.stop(principal, execution_id, "cancel", "It was interrupted from the terminal.")
+
+
 def as_json(execution: Execution) -> dict[str, Any]:
     """Return a record for programs to read."""
     values = to_values(execution)

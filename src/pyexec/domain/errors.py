@@ -9,6 +9,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── NotFoundError               not_found
     ├── UvNotFoundError             uv_not_found
     ├── InterpreterNotFoundError    interpreter_not_found
+    ├── EnvironmentInUseError       environment_in_use
     ├── QueueFullError              queue_full
     ├── DiskFullError               disk_full
     ├── StateVersionError           state_version
@@ -74,6 +75,12 @@ class InterpreterNotFoundError(PyexecError):
     """No Python on this machine fits the request."""
 
     code = "interpreter_not_found"
+
+
+class EnvironmentInUseError(PyexecError):
+    """An environment cannot be removed while something runs in it."""
+
+    code = "environment_in_use"
 
 
 class QueueFullError(PyexecError):

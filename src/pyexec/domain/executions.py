@@ -88,7 +88,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRequest:
-    """What a caller asks for. Values of `env_vars` and `stdin` are secret: they are never stored or shown."""
+    """What a caller asks for.
+
+    Values of `env_vars` and `stdin` are secret, and so are credentials in requirements and in `index_url`: they are
+    never stored or shown. `environment` names one to run in, `keep_as` gives a name to the one that is made.
+    """
 
     directory: str | None = None
     script_path: str | None = None
@@ -96,7 +100,11 @@ class ExecutionRequest:
     args: tuple[str, ...] = ()
     use_uv: bool = True
     python_version: str | None = None
-    dependencies: tuple[str, ...] | None = None
+    dependencies: tuple[str, ...] | None = field(default=None, repr=False)
+    constraints: tuple[str, ...] = field(default=(), repr=False)
+    index_url: str | None = field(default=None, repr=False)
+    environment: str | None = None
+    keep_as: str | None = None
     timeout_seconds: float = 0.0
     env_vars: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     env_file: str | None = None

@@ -1,4 +1,4 @@
-"""What an operator may set about executions. Sizes are bytes, durations seconds."""
+"""What an operator may set about executions and environments. Sizes are bytes, durations seconds."""
 
 from dataclasses import dataclass
 
@@ -40,3 +40,18 @@ class ExecutionLimits:
     retention_age: float = 14 * DAY
     retention_size: int = 2048 * MEGABYTE
     sweep_interval: float = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentLimits:
+    """Limits of the environments that are kept, with their defaults.
+
+    Attributes:
+        environments_size: How much disk they may take together; those not used for the longest time go first.
+        environments_age: How long one is kept that nobody uses.
+        fresh: How old a resolution may be before the package index is asked again.
+    """
+
+    environments_size: int = 10 * 1024 * MEGABYTE
+    environments_age: float = 30 * DAY
+    fresh: float = DAY

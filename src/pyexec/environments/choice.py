@@ -1,6 +1,7 @@
 """Which Python a script runs on: what the call asks for and what the script says, brought together."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError
@@ -29,6 +30,7 @@ async def choose(
     argument: str | None,
     requires: str | None,
     requires_in: str,
+    otherwise: str | None = None,
 ) -> Choice:
     """Choose an interpreter, or a version for uv to download when uv may and none is here that fits.
 
@@ -38,6 +40,7 @@ async def choose(
         argument: What the call asks for; a version, a range or a path.
         requires: The range the script may run on; never left, whatever else is set.
         requires_in: How to call the place of `requires` in a message.
+        otherwise: The version to use when nobody asks for any, if it is here.
 
     Raises:
         InvalidArgumentError: The argument has none of the allowed forms, or lies outside of `requires`.
@@ -57,7 +60,7 @@ async def choose(
         both = asked or limit or parse_request(f">={OLDEST[0]}.{OLDEST[1]}")
     wanted = asked or limit
     try:
-        found = await finder.find(None if wanted is None else wanted.text)
+        found = await (_usual(finder, otherwise) if wanted is None else finder.find(wanted.text))
         if not both.accepts(found.version):
             found = await finder.find(both.text)
     except InterpreterNotFoundError as error:
@@ -68,6 +71,13 @@ async def choose(
             raise _outside(asked.text, limit.text, requires_in) from error
         raise
     return Choice(python=str(found.path), interpreter=found)
+
+
+async def _usual(finder: InterpreterFinder, version: str | None) -> Interpreter:
+    with suppress(InterpreterNotFoundError):
+        if version is not None:
+            return await finder.find(version)
+    return await finder.find(None)
 
 
 def _outside(argument: str, limit: str, limit_in: str) -> InvalidArgumentError:

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlsplit
 
-FailureKind = Literal["dependency_resolution", "network", "interpreter", "build", "other"]
+from pyexec.environments.credentials import masked
+
+FailureKind = Literal["dependency_resolution", "network", "interpreter", "build", "disk", "other"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 _URL = re.compile(r"https?://[^\s`)>]+")
 # Labels of uv 0.13, and after them those of earlier ones.
 _CROSS = "\N{MULTIPLICATION SIGN}"
@@ -19,6 +20,7 @@ _LINE = re.compile(rf"^ {{0,2}}(?P<label>error:|cause:|hint:|{_CROSS}|Caused by:
 _UNREACHABLE = ("error sending request", "Request failed after", "Could not connect", "Failed to fetch")
 _REFUSED = re.compile(r"HTTP status (?:client|server) error \((\d{3}[^)]*)\)")
 _OFFLINE = "network was disabled"
+_DISK_FULL = ("No space left on device", "Disk quota exceeded")
 _KINDS: tuple[tuple[str, FailureKind, str], ...] = (
     ("No solution found", "dependency_resolution", "The requirements cannot be met: {because}"),
     ("No interpreter found", "interpreter", "{error}."),
@@ -32,7 +34,7 @@ class PreparationFailure:
     """Why a run could not be prepared.
 
     Attributes:
-        kind: The sort of failure; after `network`, `uv.offline` makes a command for a second try.
+        kind: The sort of failure.
         message: One sentence for the caller, without credentials.
         detail: All uv said, without colours and credentials.
     """
@@ -50,7 +52,7 @@ def explain(stderr: str, environ: Mapping[str, str]) -> PreparationFailure:
         environ: The variables uv was started with: they name the index that uv's messages sometimes leave
             out.
     """
-    detail = _CREDENTIALS.sub("***@", _COLOUR.sub("", stderr)).strip()
+    detail = masked(_COLOUR.sub("", stderr)).strip()
     said = _statements(detail)
     error = next((text for label, text in said if label in _ERROR), detail.partition("\n")[0])
     causes = [text for label, text in said if label in _CAUSE]
@@ -77,6 +79,8 @@ def _sentence(said: str, error: str, causes: list[str], environ: Mapping[str, st
     because = _ended(causes[0] if causes else error)
     last = _ended([error, *causes][-1])
     refused = _REFUSED.search(said)
+    if any(sign in said for sign in _DISK_FULL):
+        return "disk", "The disk is full, so the environment could not be made; free some space and try again."
     if _OFFLINE in said:
         index = _index_host(environ)
         return "network", f"uv is offline (it may not ask {index}) and its cache does not suffice: {because}"

@@ -1,4 +1,4 @@
-"""The project a script lies in: what its `pyproject.toml` says it needs. Only read, never built or synced."""
+"""The project a script lies in: what it says it needs, its lock, its `.venv`. Only read, never built or synced."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import cast
 
 from pyexec.environments.search import home
+
+LOCK = "uv.lock"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +20,8 @@ class Project:
         dependencies: Its requirements, as written.
         requires_python: The versions of Python it runs on, or None.
         uv_settings: Its `[tool.uv]` table.
+        lock: Its uv.lock, or that of the workspace it is a member of; None when there is none.
+        is_package: Whether its modules are meant to be imported.
         notes: What could not be read, a sentence each, for the reader of the result.
     """
 
@@ -25,7 +29,14 @@ class Project:
     dependencies: tuple[str, ...] = ()
     requires_python: str | None = None
     uv_settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    lock: Path | None = None
+    is_package: bool = False
     notes: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies."""
+        return self.file.parent
 
 
 def read_project(directory: Path, environ: Mapping[str, str]) -> Project | None:
@@ -36,7 +47,8 @@ def read_project(directory: Path, environ: Mapping[str, str]) -> Project | None:
     `/` is nobody's project. A damaged file is never an error, since the script may well not need it; the
     notes tell.
     """
-    for folder in _folders(directory.resolve(), home(environ)):
+    folders = list(_folders(directory.resolve(), home(environ)))
+    for folder in folders:
         file = folder / "pyproject.toml"
         try:
             table: dict[str, object] = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -47,7 +59,17 @@ def read_project(directory: Path, environ: Mapping[str, str]) -> Project | None:
             return Project(file=file, notes=(note,))
         project = table.get("project")
         if isinstance(project, dict):
-            return _project(file, cast("dict[str, object]", project), table)
+            lock = next((lock for above in folders if (lock := above / LOCK).is_file()), None)
+            return _project(file, cast("dict[str, object]", project), table, _lock_of(folder, lock))
+    return None
+
+
+def find_virtual_environment(directory: Path, environ: Mapping[str, str]) -> Path | None:
+    """Return the interpreter in the nearest `.venv`, searched for as projects are."""
+    for folder in _folders(directory.resolve(), home(environ)):
+        python = folder / ".venv" / "bin" / "python"
+        if python.exists():
+            return python
     return None
 
 
@@ -60,10 +82,25 @@ def _folders(directory: Path, user: Path | None) -> Iterator[Path]:
     return iter([directory])
 
 
-def _project(file: Path, project: Mapping[str, object], table: Mapping[str, object]) -> Project:
+def _lock_of(project: Path, lock: Path | None) -> Path | None:
+    """Return the nearest lock above a project if it is the project's own, or that of its workspace."""
+    if lock is None or lock.parent == project:
+        return lock
+    try:
+        table = tomllib.loads((lock.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    workspace = _table(_table(_table(table.get("tool")).get("uv")).get("workspace"))
+    where = project.relative_to(lock.parent)
+    member = any(where.match(pattern) for pattern in _strings(workspace.get("members")))
+    return lock if member and not any(where.match(out) for out in _strings(workspace.get("exclude"))) else None
+
+
+def _project(file: Path, project: Mapping[str, object], table: Mapping[str, object], lock: Path | None) -> Project:
     notes: list[str] = []
     dynamic = project.get("dynamic", [])
-    if isinstance(dynamic, list) and "dependencies" in dynamic:
+    uv_settings = _table(_table(table.get("tool")).get("uv"))
+    if lock is None and isinstance(dynamic, list) and "dependencies" in dynamic:
         # Only its build backend knows them, and asking that would write into the user's folder.
         notes.append(f"The dependencies of {file} are dynamic and were not installed.")
     requires_python = project.get("requires-python")
@@ -71,7 +108,9 @@ def _project(file: Path, project: Mapping[str, object], table: Mapping[str, obje
         file=file,
         dependencies=_strings(project.get("dependencies")),
         requires_python=requires_python if isinstance(requires_python, str) else None,
-        uv_settings=_table(_table(table.get("tool")).get("uv")),
+        uv_settings=uv_settings,
+        lock=lock,
+        is_package="build-system" in table or uv_settings.get("package") is True,
         notes=tuple(notes),
     )
 

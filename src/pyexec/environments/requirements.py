@@ -13,9 +13,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
+from pyexec.environments.credentials import masked
+from pyexec.environments.local import local_path
 
 _LOCAL_STARTS = ("./", "../", "/", "file://")
-_EDITABLE = re.compile(r"(-e|--editable)\b")
+_EDITABLE = re.compile(r"(?:-e|--editable)(?:\s+|=)(?P<path>\S.*)")
+_AS_EDITABLE = "-e "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,17 +39,23 @@ class _Entry:
 
 
 def combine(
-    header: Sequence[str], argument: Sequence[str], *, header_is: str = "the script's header"
+    header: Sequence[str],
+    argument: Sequence[str],
+    *,
+    header_is: str = "the script's header",
+    argument_is: str = "dependencies",
 ) -> tuple[str, ...]:
     """Put the requirements of a script and those of a call together, each once, in order.
 
     A requirement is what PEP 508 allows (`numpy>=2`, `httpx[http2]; python_version >= '3.12'`,
-    `name @ https://…`), or the path of a local project or wheel, starting with `./`, `../` or `/`.
+    `name @ https://…`), the path of a local project or wheel, starting with `./`, `../` or `/`, or `-e PATH` for a
+    local project whose modules are to be imported from where they lie.
 
     Args:
         header: What the script itself asks for.
         argument: What the caller asks for.
         header_is: How to call the first list in a message.
+        argument_is: How to call the second.
 
     Raises:
         InvalidArgumentError: One of them cannot be read or is an option for the installer, or two ask for
@@ -54,7 +63,7 @@ def combine(
             the package index can tell are found by uv.
     """
     entries = [_read(text, header_is) for text in header]
-    entries += [_read(text, "dependencies") for text in argument]
+    entries += [_read(text, argument_is) for text in argument]
     unique: dict[str, _Entry] = {}
     for entry in entries:
         _refuse_impossible(entry)
@@ -69,12 +78,25 @@ def is_local(requirement: str) -> bool:
     return requirement.startswith(_LOCAL_STARTS) or requirement in {".", ".."}
 
 
+def editable_of(requirement: str) -> str | None:
+    """Return the path or URL of an editable requirement; None for any other."""
+    return requirement.removeprefix(_AS_EDITABLE) if requirement.startswith(_AS_EDITABLE) else None
+
+
 def anchored(requirement: str, directory: Path) -> str:
     """Return the requirement with a local path made absolute, as a URL that means the same everywhere.
 
     Raises:
+        InvalidArgumentError: It is editable, and there is a file at that path.
         NotFoundError: There is nothing at that path.
     """
+    editable = editable_of(requirement)
+    if editable is not None:
+        url = anchored(editable, directory)
+        path = local_path(url)
+        if path is None or not path.is_dir():
+            raise InvalidArgumentError(f"{path} is not a project, so {requirement!r} cannot be editable.")
+        return f"{_AS_EDITABLE}{url}"
     if requirement.startswith("file://"):
         return requirement
     if is_local(requirement):
@@ -95,24 +117,43 @@ def anchored(requirement: str, directory: Path) -> str:
     return f"{name}file://{quote(str(absolute))}{rest}"
 
 
-def read_resolved(text: str) -> tuple[str, ...]:
-    """Return the packages in a list that uv has written: `name==version` or `name @ url`, without options."""
-    lines = (line for line in text.splitlines() if line and not line.startswith((" ", "#", "-")))
-    return tuple(line.split(" \\")[0].strip() for line in lines)
+def unmet(requirements: Sequence[str], packages: Sequence[str]) -> list[str]:
+    """Return what is missing among packages (`name==version` or `name @ url`), each with what is there instead."""
+    here = {canonicalize_name(re.split(r"==| @ ", one, maxsplit=1)[0]): one for one in packages}
+    missing: list[str] = []
+    for text in requirements:
+        if is_local(text) or editable_of(text) is not None:
+            missing.append(f"{text} (a local project)")
+            continue
+        wanted = Requirement(text)
+        if wanted.marker is not None and not wanted.marker.evaluate():
+            continue
+        found = here.get(canonicalize_name(wanted.name))
+        version = found.partition("==")[2] if found else ""
+        if found is None:
+            missing.append(f"{text!r} (not there)")
+        elif version and not wanted.specifier.contains(version, prereleases=True):
+            missing.append(f"{text!r} (there is {version})")
+    return missing
 
 
 def _read(text: str, origin: str) -> _Entry:
     wanted = text.strip()
     if any(character < " " or character == "\x7f" for character in wanted):
-        raise InvalidArgumentError(f"The requirement {text!r} in {origin} has a line break or control character.")
-    if _EDITABLE.match(wanted):
         raise InvalidArgumentError(
-            f"The requirement {text!r} in {origin} is an editable install, which would write there.",
-            hint="Give the path alone ('./project') to install a copy.",
+            f"The requirement {masked(text)!r} in {origin} has a line break or control character."
         )
+    editable = _EDITABLE.fullmatch(wanted)
+    if editable is not None:
+        if not is_local(editable["path"]):
+            raise InvalidArgumentError(
+                f"The requirement {masked(text)!r} in {origin} is editable, and not the path of a local project.",
+                hint="Write '-e ./project', with a path that starts with './', '../' or '/'.",
+            )
+        return _Entry(text=f"{_AS_EDITABLE}{editable['path']}", origin=origin, parsed=None)
     if wanted.startswith("-"):
         raise InvalidArgumentError(
-            f"The requirement {text!r} in {origin} is an option for the installer, not a package.",
+            f"The requirement {masked(text)!r} in {origin} is an option for the installer, not a package.",
             hint="Set indexes and the like in uv's own settings (UV_INDEX, uv.toml).",
         )
     if is_local(wanted):
@@ -123,7 +164,7 @@ def _read(text: str, origin: str) -> _Entry:
         reason = str(error).splitlines()[0]
         hint = "Write 'name @ URL' to install from a URL." if "://" in wanted else None
         raise InvalidArgumentError(
-            f"The requirement {text!r} in {origin} cannot be read: {reason[0].lower()}{reason[1:]}.",
+            f"The requirement {masked(text)!r} in {origin} cannot be read: {masked(reason[0].lower() + reason[1:])}.",
             hint=hint,
         ) from error
     return _Entry(text=wanted, origin=origin, parsed=parsed)
@@ -147,11 +188,11 @@ def _refuse_clash(first: _Entry, second: _Entry) -> None:
     two_places = one.url is not None and other.url is not None and one.url != other.url
     if two_places or _excludes_itself(one.specifier & other.specifier):
         raise InvalidArgumentError(
-            f"The requirements for {one.name} exclude each other: {first.text!r} in {first.origin} and "
-            f"{second.text!r} in {second.origin}.",
+            f"The requirements for {one.name} exclude each other: {masked(first.text)!r} in {first.origin} and "
+            f"{masked(second.text)!r} in {second.origin}.",
             hint="Ask for one of them, or for a range that has room for both.",
             package=one.name,
-            requirements=[first.text, second.text],
+            requirements=[masked(first.text), masked(second.text)],
         )
 
 

@@ -1,6 +1,6 @@
 """What a `[tool.uv]` table says about where packages come from, said in plain requirements and options of uv.
 
-`uv pip compile` and `uv run --with-requirements` read no such table from a script's header. Passing over it
+`uv pip compile` reads no such table from a script's header. Passing over it
 would install the index's package of the same name in place of the one that is meant, so what we cannot say is
 refused.
 """
@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from pyexec.domain.errors import InvalidArgumentError
-from pyexec.environments.requirements import is_local
+from pyexec.environments.requirements import editable_of, is_local
 
 Place = Literal["header", "project"]
 _APPLIED = {"sources", "index", "exclude-newer"}
@@ -41,8 +41,8 @@ def apply_settings(
 ) -> Applied:
     """Put the sources of a `[tool.uv]` table into the requirements they are for.
 
-    In a project, uv finds the table's other settings by itself, and packages that lie in the project are left
-    out with a note: building them could write into the user's folder, and nobody asked for it.
+    In a project, uv finds the table's other settings by itself. Members of its workspace are left out with a note
+    where there is no lock: only uv knows where they lie.
 
     Args:
         requirements: Valid ones, see `requirements.combine`.
@@ -60,12 +60,12 @@ def apply_settings(
     kept: list[str] = []
     notes: list[str] = []
     for text in requirements:
-        parsed = None if is_local(text) else Requirement(text)
+        parsed = None if is_local(text) or editable_of(text) is not None else Requirement(text)
         source = None if parsed is None or parsed.url else sources.get(canonicalize_name(parsed.name))
         if parsed is None or source is None:
             kept.append(text)
-        elif place == "project" and not _table(source).keys().isdisjoint({"path", "workspace"}):
-            notes.append(f"{parsed.name} lies in the project ({where}) itself and was not installed.")
+        elif place == "project" and _table(source).get("workspace") is True:
+            notes.append(f"{parsed.name} is in the workspace of {where}, which has no uv.lock, and was not installed.")
         else:
             kept.append(_with_source(parsed, text, source, where, base))
     if place == "header":
@@ -82,6 +82,8 @@ def _with_source(parsed: Requirement, text: str, source: object, where: str, bas
             pass
         case {"git": str(repository)}:
             url = f"git+{repository.removeprefix('git+')}" + _git_revision(_table(source))
+        case {"path": str(path), "editable": True}:
+            return f"-e file://{quote(str((base / path).resolve()))}"
         case {"path": str(path)}:
             url = f"file://{quote(str((base / path).resolve()))}"
         case _:

@@ -1,11 +1,16 @@
 """One sentence for whoever reads a result that is not a success: what it means and what to do next."""
 
 import re
+import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from pyexec.domain.executions import Execution, Outcome, OutcomeKind
+from pyexec.environments.distributions import REMOVED, distribution_of
 
-_NO_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([\w.]+)'", re.MULTILINE)
+_NO_MODULE = re.compile(
+    r"^ModuleNotFoundError: No module named '([\w.]+)'(?:; '([\w.]+)' is not a package)?", re.MULTILINE
+)
 _NO_STDIN = re.compile(r"^EOFError: EOF when reading a line", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):\n"
 _ERROR_LINE = re.compile(r"^((?:\w[\w.]*)?(?:Error|Exception|Interrupt|Exit|Warning|Group)\b.*)$", re.MULTILINE)
@@ -70,7 +75,37 @@ def _exception_line(stderr: str) -> str | None:
 def _for_stderr(stderr: str) -> str | None:
     missing = _NO_MODULE.search(stderr)
     if missing:
-        return f"The module {missing[1]!r} is not there; name its distribution in dependencies."
+        return _for_no_package(missing[2]) if missing[2] else _for_missing(missing[1])
     if _NO_STDIN.search(stderr):
         return "It asked for input, and no stdin was given; pass the text as stdin."
     return None
+
+
+def _for_missing(module: str) -> str:
+    if module in REMOVED:
+        version, replacement = REMOVED[module]
+        add = f"add {replacement!r} to dependencies or " if replacement else ""
+        return (
+            f"The module {module!r} left the standard library in Python {version}; {add}choose an older python_version."
+        )
+    distribution = distribution_of(module)
+    if distribution:
+        return f"The module {module!r} comes in the distribution {distribution!r}; add it to dependencies."
+    return (
+        f"The module {module!r} is not there; name the distribution that has it in dependencies "
+        "(imports are never guessed into installs)."
+    )
+
+
+def _for_no_package(name: str) -> str | None:
+    """Advise about an import from below a module; no dependency helps there, for the module was found."""
+    if "." in name or _is_plain_module_of_python(name):
+        return None  # Nothing is hidden: it is a module of a package (`os.path`), or Python's own (`datetime`).
+    return f"A file named {name}.py hides the package {name!r}; rename it."
+
+
+def _is_plain_module_of_python(name: str) -> bool:
+    if name not in sys.stdlib_module_names:
+        return False
+    spec = find_spec(name)  # Our Python's, which on such a thing differs little from the one that ran the code.
+    return spec is not None and spec.submodule_search_locations is None

@@ -8,6 +8,8 @@ from pathlib import Path
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.limits import ExecutionLimits
+from pyexec.environments.credentials import masked
+from pyexec.environments.names import check_name
 
 _TEXT_LENGTH = 200
 _PATH_LENGTH = 300
@@ -63,6 +65,13 @@ def _check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
     if not math.isfinite(timeout) or not 0 <= timeout <= limits.timeout_ceiling:
         raise InvalidArgumentError(
             f"timeout_seconds is {timeout:g}; it must be between 0 (none) and {limits.timeout_ceiling:g}."
+        )
+    if request.keep_as is not None:
+        check_name(request.keep_as)
+    if request.index_url is not None and not request.index_url.startswith(("https://", "http://", "file:///")):
+        raise InvalidArgumentError(
+            f"index_url is {masked(request.index_url)!r}; it must be an http(s) or file URL, such as "
+            "'https://user:token@host/simple'."
         )
     for argument in request.args:
         _require_bytes("An item of args", argument)

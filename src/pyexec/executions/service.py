@@ -1,6 +1,5 @@
 """Submit, wait, read, stop: everything that can be done with an execution."""
 
-import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 from pyexec.domain.executions import Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
-from pyexec.environments.requirements import read_resolved
+from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
 from pyexec.sandbox.keepers import StopMode, connect
@@ -27,9 +26,6 @@ from pyexec.storage.state_folder import StateFolder
 SHORTEST_ID = 4
 PAUSE_SECONDS = 0.02
 STOP_SECONDS = 15.0
-REQUIREMENTS_NAME = "requirements.in"
-RESOLVED_NAME = "resolved.txt"
-_VERSION_LINE = re.compile(r"^(\d+\.\d+\.\d+)$", re.MULTILINE)
 
 Watcher = Callable[[str], None]
 
@@ -40,14 +36,6 @@ class Reading:
 
     execution: Execution
     output: Output
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvironmentUsed:
-    """The exact packages (None: none were asked for, or not resolved yet) and the version of Python."""
-
-    packages: tuple[str, ...] | None
-    python_version: str | None
 
 
 class ExecutionService:
@@ -206,9 +194,14 @@ class ExecutionService:
                     await anyio.sleep(PAUSE_SECONDS)
         return execution
 
-    async def environment_of(self, execution: Execution) -> EnvironmentUsed:
-        """Return what an execution runs with, as far as that is known by now."""
-        return await run_sync(_environment_used, self._folder.execution(execution.id), execution)
+    async def environment_of(self, execution: Execution) -> Answer:
+        """Return what an execution runs in, as far as that is known by now."""
+        return await run_sync(read_answer, self._folder.execution(execution.id))
+
+    async def preparing(self, execution: Execution) -> str | None:
+        """Return what is being done so that a pending execution can start; None while it only waits."""
+        text = await run_sync(read_preparation, self._folder.execution(execution.id))
+        return text.rstrip("\n").rpartition("\n")[2] or None
 
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
@@ -244,15 +237,3 @@ async def _in_thread(pieces: Iterator[Piece]) -> AsyncIterator[Piece]:
     """Take pieces from the disk one by one, off the event loop."""
     while (piece := await run_sync(next, pieces, None)) is not None:
         yield piece
-
-
-def _environment_used(folder: Path, execution: Execution) -> EnvironmentUsed:
-    resolved = folder / RESOLVED_NAME
-    packages = read_resolved(resolved.read_text("utf-8")) if resolved.exists() else None
-    if execution.dependencies == () and not (folder / REQUIREMENTS_NAME).exists():
-        packages = ()  # None were asked for, in the script's header neither.
-    python_version = execution.python_version
-    if python_version is None:  # uv fetched it while preparing, and the last command there said which it is.
-        found = _VERSION_LINE.findall(read_preparation(folder))
-        python_version = found[-1] if found else None
-    return EnvironmentUsed(packages=packages, python_version=python_version)

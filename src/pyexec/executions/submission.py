@@ -16,13 +16,14 @@ from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.text import legible
-from pyexec.environments.plan import Planner, RunPlan
-from pyexec.environments.python_versions import show
+from pyexec.environments.credentials import masked
+from pyexec.environments.orders import Answer, write_answer
+from pyexec.environments.plan import Asked, Planner, RunPlan
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
-from pyexec.sandbox.claims import Claim, claim
+from pyexec.sandbox.claims import LOCK, Claim, claim
 from pyexec.sandbox.ports import Launch, Wall
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
@@ -37,6 +38,7 @@ class _Ready:
     """A request that has been checked and has a folder of its own; only the way to run it is not known yet."""
 
     id: str
+    owner: str
     checked: CheckedRequest
     env: dict[str, str] = field(repr=False)
     folder: Path
@@ -114,7 +116,9 @@ class Submitter:
         except OSError as error:
             _discard(folder)
             raise _unreadable(checked, error) from error
-        return _Ready(id=execution_id, checked=checked, env=env, folder=folder, script=script, source=source)
+        return _Ready(
+            id=execution_id, owner=principal.key, checked=checked, env=env, folder=folder, script=script, source=source
+        )
 
     def _require_capacity(self, principal: Principal) -> None:
         self._folder.require_room(self._limits.free_disk)
@@ -139,15 +143,24 @@ class Submitter:
     async def _plan(self, ready: "_Ready") -> RunPlan:
         request = ready.checked.request
         plan = await self._planner.plan(
-            script=ready.script,
-            header_source=ready.source,
-            args=request.args,
-            use_uv=request.use_uv,
-            python_version=request.python_version,
-            dependencies=request.dependencies or (),
-            folder=ready.folder,
-            directory=ready.checked.directory,
-            project=ready.checked.script is not None,
+            Asked(
+                script=ready.script,
+                header_source=ready.source,
+                args=request.args,
+                use_uv=request.use_uv,
+                python_version=request.python_version,
+                dependencies=request.dependencies or (),
+                constraints=request.constraints,
+                index_url=request.index_url,
+                environment=request.environment,
+                keep_as=request.keep_as,
+                directory=ready.checked.directory,
+                project=ready.checked.script is not None,
+                owner=ready.owner,
+                environ=ready.env,
+                folder=ready.folder,
+                holder_lock=ready.folder / LOCK,
+            )
         )
         if plan.first_on_path is not None:
             _put_first(ready.env, "PATH", plan.first_on_path)
@@ -156,6 +169,8 @@ class Submitter:
     def _start(self, execution: Execution, ready: "_Ready", plan: RunPlan) -> None:
         queue = self._folder.queue(execution.owner)
         write_descriptor(ready.folder, execution)
+        if plan.prepare is None and (plan.environment is not None or execution.dependencies is not None):
+            write_answer(ready.folder, _answer(plan, execution))
         held = claim(ready.folder, queue, execution.id)
         try:
             self._store.add(execution)
@@ -176,7 +191,8 @@ class Submitter:
             slots=self._limits.concurrent,
             lock_fd=held.lock_fd,
             argv=plan.argv,
-            prepare=plan.prepare,
+            prepare=plan.prepare.argv if plan.prepare else (),
+            prepare_stdin=plan.prepare.stdin if plan.prepare else "",
             prepare_timeout=self._limits.prepare_timeout,
             prepare_env=patience(ready.env),
             cwd=str(ready.checked.directory),
@@ -202,12 +218,21 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         source="inline" if checked.script is None else legible(str(checked.script)),
         strategy=plan.strategy,
         python=legible(plan.python),
-        python_version=show(plan.interpreter.version) if plan.interpreter else None,
+        python_version=plan.python_version,
         notes=plan.notes,
-        dependencies=request.dependencies,
+        dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,
         created_at=time.time(),
+    )
+
+
+def _answer(plan: RunPlan, execution: Execution) -> Answer:
+    """Return what a run without preparation would have been told by it."""
+    return Answer(
+        digest=plan.environment.digest if plan.environment else None,
+        python_version=plan.python_version,
+        packages=() if plan.packages is None and execution.dependencies == () else plan.packages,
     )
 
 

@@ -33,7 +33,10 @@ class Result(BaseModel):
 
 
 # Fields that are null rather than left out.
-_NULLABLE = frozenset({"exit_code", "pid", "started_at", "completed_at", "label", "progress", "result", "error"})
+_NULLABLE = frozenset(
+    {"exit_code", "pid", "started_at", "completed_at", "created_at", "last_used_at", "label", "progress", "result"}
+    | {"error"}
+)
 _NULL = {"type": "null"}
 _SAID_BY_THE_NAME = frozenset({"title", "default", "description", "required"})
 
@@ -87,6 +90,7 @@ class RunResult(Result):
     leftover_processes: Optional[list[LeftoverProcess]] = None
     resolved_dependencies: Optional[list[str]] = None
     python_version_used: Optional[str] = None
+    environment_id: Optional[str] = None
     notes: Optional[list[str]] = None
 
 
@@ -201,3 +205,54 @@ class Pruned(Result):
 
     removed: int = 0
     remaining: int = 0
+
+
+class EnvironmentRow(BaseModel):
+    """One environment."""
+
+    id: str
+    names: list[str]
+    python_version: str
+    packages: list[str]
+    size_mb: float
+    created_at: str | None
+    last_used_at: str | None
+    in_use: bool
+
+
+class Environments(Result):
+    """The environments there are: named ones first, then the most recently used."""
+
+    environments: list[EnvironmentRow] = []
+    total_mb: float = 0.0
+
+
+class EnvironmentLocked(Result):
+    """A requirements file with hashes, and how to use it."""
+
+    environment_id: str = ""
+    python_version: str = ""
+    lock: str = ""
+    usage: str = ""
+
+
+class EnvironmentCreated(Result):
+    """A named environment, or the handle to the job that makes it."""
+
+    name: str = ""
+    job_id: str = ""
+    status: State = "pending"
+    environment_id: Optional[str] = None
+    python_version: Optional[str] = None
+    packages: Optional[list[str]] = None
+    elapsed_seconds: float = 0.0
+    detail: Optional[str] = None
+    notes: Optional[list[str]] = None
+
+
+class EnvironmentRemoved(Result):
+    """What was removed."""
+
+    environment_id: str = ""
+    names: list[str] = []
+    freed_mb: float = 0.0

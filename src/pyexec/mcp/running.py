@@ -15,10 +15,12 @@ from pyexec.mcp import results, views
 from pyexec.mcp.cancellations import CancellationWatch
 
 if TYPE_CHECKING:
+    from pyexec.environments.service import EnvironmentService
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService
 
 PROGRESS_SECONDS = 5.0
+PREPARING_SECONDS = 0.5
 CLIENT_CANCELLED = "The client cancelled the call."
 
 
@@ -33,6 +35,11 @@ class ServicesLike(Protocol):
     @property
     def retention(self) -> "Retention":
         """Remove what has ended."""
+        ...
+
+    @property
+    def environments(self) -> "EnvironmentService":
+        """The environments there are."""
         ...
 
 
@@ -89,10 +96,16 @@ async def _wait(
     desk.cancellations.begin(request_id)
     try:
         await _report(context, 0, f"job {execution.id}")
+        told = ""
         while not execution.ended and (left := deadline - anyio.current_time()) > 0:
-            execution = await service.wait(principal, execution.id, min(left, PROGRESS_SECONDS))
+            tick = PREPARING_SECONDS if execution.started_at is None else PROGRESS_SECONDS
+            execution = await service.wait(principal, execution.id, min(left, tick))
             if not execution.ended:
-                await _report(context, time.time() - execution.created_at, _so_far(execution))
+                doing = await service.preparing(execution) if execution.started_at is None else None
+                message = _so_far(execution, doing)
+                if message != told or execution.started_at is not None:
+                    await _report(context, time.time() - execution.created_at, message)
+                told = message
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(request_id):
@@ -102,7 +115,9 @@ async def _wait(
         desk.cancellations.end(request_id)
 
 
-def _so_far(execution: Execution) -> str:
+def _so_far(execution: Execution, doing: str | None) -> str:
+    if doing is not None:
+        return f"job {execution.id}: {doing}"
     if execution.started_at is None:
         return f"job {execution.id}: {execution.state} for {time.time() - execution.created_at:.0f} s"
     return f"job {execution.id}: running for {execution.elapsed(time.time()):.0f} s"

@@ -7,6 +7,7 @@ from fastmcp import FastMCP
 
 from pyexec.domain.principals import Principal
 from pyexec.mcp.cancellations import CancellationWatch
+from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.error_answers import ErrorAnswers
 from pyexec.mcp.job_tools import add_job_tools
 from pyexec.mcp.run_tools import add_run_tools
@@ -38,4 +39,5 @@ def build_server(
     desk = Desk(services=services, principal=principal, cancellations=cancellations, wait_seconds=wait_seconds)
     add_run_tools(server, desk)
     add_job_tools(server, desk)
+    add_environment_tools(server, desk)
     return server

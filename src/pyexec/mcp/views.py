@@ -9,12 +9,14 @@ from pyexec.mcp import results
 
 if TYPE_CHECKING:
     # At run time it would bring in storage, and with it SQLAlchemy, before the client has had its first answer.
-    from pyexec.executions.service import EnvironmentUsed, Reading
+    from pyexec.environments.orders import Answer
+    from pyexec.environments.service import EnvironmentEntry, EnvironmentLock
+    from pyexec.executions.service import Reading
 
 TIMEOUT_MARK = "[TIMEOUT]"
 
 
-def run_result(reading: "Reading", now: float, environment: "EnvironmentUsed") -> results.RunResult:
+def run_result(reading: "Reading", now: float, environment: "Answer") -> results.RunResult:
     """Return the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
@@ -37,8 +39,9 @@ def run_result(reading: "Reading", now: float, environment: "EnvironmentUsed") -
         next_cursor=output.next_cursor.encode(),
         leftover_processes=_leftovers(outcome),
         resolved_dependencies=None if environment.packages is None else list(environment.packages),
-        python_version_used=environment.python_version,
-        notes=list(execution.notes) or None,
+        python_version_used=environment.python_version or execution.python_version,
+        environment_id=environment.digest,
+        notes=[*execution.notes, *environment.notes] or None,
     )
 
 
@@ -144,3 +147,60 @@ def _with_mark(execution: Execution, stderr: str) -> str:
 
 def _gap(reading: "Reading") -> int | None:
     return (reading.output.stdout.gap + reading.output.stderr.gap) or None
+
+
+def environments(entries: "list[EnvironmentEntry]") -> results.Environments:
+    """Return the result of `list_environments`."""
+    rows = [_environment(entry) for entry in entries]
+    return results.Environments(environments=rows, total_mb=round(sum(row.size_mb for row in rows), 2))
+
+
+def environment_lock(lock: "EnvironmentLock") -> results.EnvironmentLocked:
+    """Return the result of `lock_environment`."""
+    return results.EnvironmentLocked(
+        environment_id=lock.id,
+        python_version=lock.python_version,
+        lock=lock.text,
+        usage=f"Save it as requirements.lock; then: uv venv --python {lock.python_version} && "
+        "uv pip sync requirements.lock",
+    )
+
+
+def environment_created(name: str, done: results.RunResult) -> results.EnvironmentCreated:
+    """Return the result of `create_environment`, from that of the execution that made it."""
+    return results.EnvironmentCreated(
+        name=name,
+        job_id=done.job_id,
+        status=done.status,
+        environment_id=done.environment_id,
+        python_version=done.python_version_used,
+        packages=done.resolved_dependencies,
+        elapsed_seconds=done.elapsed_seconds,
+        detail=done.stderr or None,
+        notes=done.notes,
+        error=done.error,
+    )
+
+
+def environment_removed(entry: "EnvironmentEntry") -> results.EnvironmentRemoved:
+    """Return the result of `remove_environment`."""
+    size = entry.environment.size_bytes if entry.environment else 0
+    return results.EnvironmentRemoved(environment_id=entry.id, names=list(entry.names), freed_mb=_megabytes(size))
+
+
+def _environment(entry: "EnvironmentEntry") -> results.EnvironmentRow:
+    made = entry.environment
+    return results.EnvironmentRow(
+        id=entry.id,
+        names=list(entry.names),
+        python_version=entry.python_version,
+        packages=list(made.packages) if made else [],
+        size_mb=_megabytes(made.size_bytes if made else 0),
+        created_at=iso_time(made.created_at) if made else None,
+        last_used_at=iso_time(entry.last_used_at) if entry.last_used_at else None,
+        in_use=bool(entry.in_use_by),
+    )
+
+
+def _megabytes(size: int) -> float:
+    return round(size / 2**20, 2)

@@ -45,4 +45,9 @@ def claim(folder: Path, queue: Path, execution_id: str) -> Claim:
 
 def is_held(folder: Path) -> bool:
     """Tell whether somebody guards this execution."""
-    return is_locked(os.path.join(folder, LOCK))
+    return is_locked_by_somebody(folder / LOCK)
+
+
+def is_locked_by_somebody(lock: Path) -> bool:
+    """Tell whether somebody holds the lock of this file; a file that is gone has none."""
+    return is_locked(os.fspath(lock))

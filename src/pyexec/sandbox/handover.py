@@ -42,6 +42,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "slots": launch.slots,
         "argv": launch.argv,
         "prepare": launch.prepare,
+        "prepare_stdin": launch.prepare_stdin,
         "prepare_timeout": launch.prepare_timeout,
         "prepare_env": dict(launch.prepare_env),
         "cwd": launch.cwd,

@@ -8,7 +8,12 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none."""
+    """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
+
+    `prepare` is run first, where it is not empty. It may leave `environment.json` in the execution's folder: with
+    `python`, which takes the first place of `argv` and its folder that of PATH, and with what else the log shall tell
+    about the environment.
+    """
 
     execution_id: str
     folder: Path
@@ -17,7 +22,8 @@ class Launch:
     slots: int
     lock_fd: int
     argv: tuple[str, ...]
-    prepare: tuple[tuple[str, ...], ...]
+    prepare: tuple[str, ...]
+    prepare_stdin: str = field(default="", repr=False)
     prepare_timeout: float
     prepare_env: Mapping[str, str]
     cwd: str

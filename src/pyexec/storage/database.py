@@ -4,6 +4,7 @@ import fcntl
 import importlib
 import os
 import sqlite3
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +25,12 @@ class Database:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._engine: Engine | None = None
+        self._opening = threading.Lock()
 
     def close(self) -> None:
         """Close all connections; the next use opens new ones."""
-        engine, self._engine = self._engine, None
+        with self._opening:
+            engine, self._engine = self._engine, None
         if engine is not None:
             engine.dispose()
 
@@ -61,17 +64,25 @@ class Database:
             raise self._unusable(error) from error
 
     def _ready_engine(self) -> Engine:
-        if self._engine is None:
-            engine = create_engine(
-                f"sqlite:///{self._path}",
-                isolation_level="AUTOCOMMIT",
-                connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
-                hide_parameters=True,
-            )
-            event.listen(engine, "connect", _configure)
+        with self._opening:  # Two at once would open two, and close one.
+            if self._engine is None:
+                self._engine = self._open()
+            return self._engine
+
+    def _open(self) -> Engine:
+        engine = create_engine(
+            f"sqlite:///{self._path}",
+            isolation_level="AUTOCOMMIT",
+            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+            hide_parameters=True,
+        )
+        event.listen(engine, "connect", _configure)
+        try:
             self._migrate(engine)
-            self._engine = engine
-        return self._engine
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
 
     def _migrate(self, engine: Engine) -> None:
         self._path.touch(mode=0o600)  # SQLite gives its side files the mode of this one.

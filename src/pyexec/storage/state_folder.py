@@ -28,6 +28,11 @@ class StateFolder:
         return self.root / "executions"
 
     @property
+    def environments(self) -> Path:
+        """The environments that have been made, and what is remembered about them."""
+        return self.root / "environments"
+
+    @property
     def logs(self) -> Path:
         """The servers' own logs."""
         return self.root / "logs"

@@ -21,6 +21,9 @@ QUEUE_LOOK_SECONDS = 2.0
 PREPARE_LOG_BYTES = 256 * 1024
 STARTED = "started.json"
 OUTCOME = "outcome.json"
+PREPARED = "environment.json"
+PREPARED_BYTES = 16 * 1024 * 1024
+PREPARED_TOLD = ("digest", "python_version", "packages", "notes")
 RESERVE_BYTES = 16 * 1024
 REASON_CHARACTERS = 4000
 
@@ -86,22 +89,42 @@ class Guard:
         deadline = time.monotonic() + orders["prepare_timeout"]
         env = {**orders["env"], **orders["prepare_env"]}
         try:
-            for argv in orders["prepare"]:
-                ending = self._supervisor.run(
-                    argv, cwd=orders["cwd"], env=env, stdin=None, deadline=deadline, pumps=(pump, pump)
-                )
-                if ending.cause == "timed_out":
-                    ending.cause = "environment_failed"
-                    ending.reason = f"Preparing the environment took longer than {orders['prepare_timeout']:g} s."
-                elif ending.cause is None and ending.exit_code != 0:
-                    ending.cause, ending.reason = "environment_failed", self._prepare_text()
-                if ending.cause is not None:
-                    return self._describe(ending)
+            ending = self._supervisor.run(
+                orders["prepare"],
+                cwd=orders["cwd"],
+                env=env,
+                stdin=orders["prepare_stdin"],
+                deadline=deadline,
+                pumps=(pump, pump),
+            )
         except StartError as error:
             return self._describe(Ending(cause="start_failed", reason=str(error)))
         finally:
             pump.close()
+        if ending.cause == "timed_out":
+            ending.cause = "environment_failed"
+            ending.reason = f"Installing what it needs took longer than {orders['prepare_timeout']:g} s."
+        elif ending.cause is None and ending.exit_code != 0:
+            ending.cause, ending.reason = "environment_failed", self._prepare_text()
+        if ending.cause is not None:
+            return self._describe(ending)
+        self._use_prepared()
         return None
+
+    def _use_prepared(self) -> None:
+        """Take over the interpreter that preparing has found or made, and note the environment in the log."""
+        try:
+            with open(os.path.join(self.folder, PREPARED), "rb") as file:
+                prepared: dict[str, Any] = json.loads(file.read(PREPARED_BYTES))
+        except (OSError, ValueError):
+            return
+        self._events.note("environment", time.time(), **{name: prepared.get(name) for name in PREPARED_TOLD})
+        python = prepared.get("python")
+        if isinstance(python, str):
+            env = self._orders["env"]
+            self._orders["argv"] = [python, *self._orders["argv"][1:]]
+            path = [os.path.dirname(python), env.get("PATH", "")]
+            self._orders["env"] = {**env, "PATH": os.pathsep.join(filter(None, path))}
 
     def _run(self) -> "dict[str, Any]":
         orders = self._orders

@@ -54,10 +54,53 @@ def test_a_long_exception_is_cut() -> None:
     assert len(error) == 300
 
 
-def test_a_missing_module_is_told_by_name() -> None:
-    _error, advice = sentences(ended("exited", exit_code=1), "ModuleNotFoundError: No module named 'sklearn.svm'\n")
+def missing(words: str) -> str | None:
+    """Return the advice after a ModuleNotFoundError with these words."""
+    return sentences(ended("exited", exit_code=1), f"{TRACEBACK}ModuleNotFoundError: No module named {words}\n")[1]
 
-    assert advice == "The module 'sklearn.svm' is not there; name its distribution in dependencies."
+
+@pytest.mark.parametrize(
+    ("module", "distribution"),
+    [("cv2", "opencv-python"), ("sklearn.svm", "scikit-learn"), ("pkg_resources", "setuptools<82")],
+)
+def test_a_missing_module_is_told_with_the_distribution_it_comes_in(module: str, distribution: str) -> None:
+    assert (
+        missing(f"'{module}'")
+        == f"The module '{module}' comes in the distribution '{distribution}'; add it to dependencies."
+    )
+
+
+@pytest.mark.parametrize("module", ["foo", "foo.bar", "google.cloud", "distutils.msvccompiler"])
+def test_the_distribution_of_an_unknown_module_is_left_to_the_caller(module: str) -> None:
+    assert missing(f"'{module}'") == (
+        f"The module '{module}' is not there; name the distribution that has it in dependencies "
+        "(imports are never guessed into installs)."
+    )
+
+
+def test_a_module_that_left_the_standard_library_is_told_with_what_replaces_it() -> None:
+    assert missing("'distutils'") == (
+        "The module 'distutils' left the standard library in Python 3.12; "
+        "add 'setuptools' to dependencies or choose an older python_version."
+    )
+
+
+def test_a_module_that_left_without_a_replacement_needs_an_older_python() -> None:
+    assert (
+        missing("'imp'") == "The module 'imp' left the standard library in Python 3.12; choose an older python_version."
+    )
+
+
+@pytest.mark.parametrize("package", ["sklearn", "pandas", "json"])
+def test_a_package_hidden_by_a_file_of_its_name_is_told(package: str) -> None:
+    words = f"'{package}.foo'; '{package}' is not a package"
+
+    assert missing(words) == f"A file named {package}.py hides the package '{package}'; rename it."
+
+
+@pytest.mark.parametrize("module", ["datetime", "time", "os.path", "matplotlib.pyplot"])
+def test_what_never_was_a_package_is_not_said_to_be_hidden(module: str) -> None:
+    assert missing(f"'{module}.foo'; '{module}' is not a package") is None
 
 
 @pytest.mark.case("B001")

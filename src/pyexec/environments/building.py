@@ -1,0 +1,293 @@
+"""Making an environment: resolve, make the folder, install, compile; each once, whoever asks at the same time."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from pyexec.environments.credentials import masked, restored, stripped
+from pyexec.environments.editable import make_editable, say_where_from
+from pyexec.environments.local import fingerprint_of, local_path, metadata_fingerprint, project_name, source_root
+from pyexec.environments.locked import LockedLine, read_lock, without_project
+from pyexec.environments.names import NamedEnvironment, NameRegister
+from pyexec.environments.orders import BuildOrder
+from pyexec.environments.store import Environment, EnvironmentStore, Resolution
+from pyexec.environments.tool import Say, ToolError, Uv
+from pyexec.environments.version_cache import fingerprint
+from pyexec.storage.locks import held
+
+_FORMAT = 1
+_SHOW_PYTHON = "import sys; print(sys.executable); print('%d.%d.%d' % sys.version_info[:3])"
+_COMPILE = ("pip", "compile", "--color", "never", "--no-header", "--no-annotate", "--no-universal", "--generate-hashes")
+_INSTALL = ("pip", "sync", "--color", "never", "--compile-bytecode")
+_FROM_CACHE = "The package index could not be reached; the packages are those that uv has in its cache."
+_PATHS_FILE = "_pyexec_project.pth"
+
+
+class Builder:
+    """Makes what one order asks for, or finds that somebody else has."""
+
+    def __init__(self, order: BuildOrder, environ: Mapping[str, str], say: Say) -> None:
+        self._order = order
+        self._say = say
+        self._uv = Uv(order.uv, environ, order.index_url, say)
+        self._store = EnvironmentStore(Path(order.root))
+        self._python = order.python
+        self._python_version = order.python_version or ""
+
+    def build(self) -> Environment:
+        """Return the environment, ready, and leased by whom it is for.
+
+        Raises:
+            ToolError: uv could not make it.
+            OSError: The disk would not take it.
+        """
+        self._store.create()
+        if not self._python_version:
+            self._fetch_python()
+        resolution, lock = self._resolved()
+        digest = resolution.digest
+        with held(self._store.lock_file(digest), self._repeat) as fd:
+            environment = self._store.get(digest)
+            if environment is None:
+                environment = self._make(digest, lock, fd)
+            self._store.note_lease(digest, self._order.holder, Path(self._order.holder_lock))
+        if self._order.name is not None:
+            self._give_name(self._order.name, environment, lock)
+        notes = dict.fromkeys([*resolution.notes, *(masked(note) for note in self._uv.warnings)])
+        return replace(environment, notes=tuple(notes))
+
+    # -- resolving -------------------------------------------------------------------------------------------------
+
+    def _fetch_python(self) -> None:
+        self._say(f"fetching Python {self._python}")
+        shown = self._uv.run(
+            *("run", "--no-project", "--no-config", "--no-env-file", "--color", "never", "--python", self._python),
+            *("--", "python", "-I", "-S", "-c", _SHOW_PYTHON),
+        )
+        self._python, self._python_version = shown.split("\n")[:2]
+
+    def _resolved(self) -> tuple[Resolution, str]:
+        order = self._order
+        if order.digest is not None and order.lock is not None:
+            return Resolution(digest=order.digest, created_at=time.time()), order.lock
+        if order.key is None:
+            return self._resolve()
+        with held(self._store.request_lock(order.key), self._repeat):
+            known = self._store.resolution(order.key)
+            lock = self._store.lock_text(known.digest) if known is not None else None
+            if known is not None and lock is not None and time.time() - known.created_at < order.fresh_seconds:
+                return known, lock
+            try:
+                resolution, new_lock = self._resolve()
+            except ToolError as error:
+                if known is None or lock is None or error.failure.kind != "network":
+                    raise
+                age = _hours(time.time() - known.created_at)
+                note = f"The package index could not be reached; the packages are those of {age} ago."
+                return replace(known, notes=(*known.notes, note)), lock
+            self._store.keep_resolution(order.key, resolution, new_lock)
+            return resolution, new_lock
+
+    def _resolve(self) -> tuple[Resolution, str]:
+        started = time.monotonic()
+        if self._order.project is not None:
+            lock, from_cache = self._export(self._order.project), False
+        elif self._order.requirements:
+            count = len(self._order.requirements)
+            self._say(f"resolving {count} requirement{'s' if count > 1 else ''}")
+            lock, from_cache = self._compile()
+        else:
+            lock, from_cache = "", False
+        count = len(read_lock(lock))
+        if count:
+            self._say(f"resolved {count} package{'s' if count > 1 else ''} in {time.monotonic() - started:.1f} s")
+        notes = [_FROM_CACHE] if from_cache else []
+        notes += [masked(warning) for warning in self._uv.warnings]
+        return Resolution(digest=self._digest(lock), created_at=time.time(), notes=tuple(notes)), lock
+
+    def _compile(self) -> tuple[str, bool]:
+        order = self._order
+        refreshed: list[str] = []
+        for path in filter(None, map(local_path, order.requirements)):
+            if path.is_dir():  # uv takes a project for unchanged while its pyproject.toml is.
+                name = project_name(path)
+                refreshed += ["--refresh-package", name] if name else ["--refresh"]
+        with tempfile.TemporaryDirectory() as scratch:
+            output, from_cache = self._uv.run_or_offline(
+                *(*_COMPILE, "--python", self._python, *refreshed, *order.options, "-"),
+                stdin="".join(f"{one}\n" for one in order.requirements),
+                constraints=order.constraints,
+                variables=_build_elsewhere(Path(scratch)),
+            )
+        return stripped(output), from_cache
+
+    def _export(self, project: str) -> str:
+        """Return what a project's lock says; what lies in the project itself is named in it by where it lies."""
+        self._say("reading the project's lock")
+        text = self._uv.run(
+            *("export", "--frozen", "--color", "never", "--no-header", "--no-annotate", "--quiet"),
+            *("--project", project, "--python", self._python),
+        )
+        return stripped(text)
+
+    def _digest(self, lock: str) -> str:
+        lines = read_lock(lock)
+        base = self._lock_folder()
+        paths = [path for line in lines if (path := line.path(base)) is not None]
+        content = [
+            _FORMAT,
+            self._python,
+            self._python_version,
+            repr(fingerprint(Path(self._python))),
+            [line.text for line in lines],
+            [fingerprint_of(path) for path in paths if str(path) not in self._order.editables],
+            [[path, metadata_fingerprint(Path(path))] for path in self._order.editables],
+            self._order.paths,
+        ]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+    # -- making ----------------------------------------------------------------------------------------------------
+
+    def _make(self, digest: str, lock: str, fd: int) -> Environment:
+        folder = self._store.folder(digest)
+
+        def say(text: str) -> None:
+            os.pwrite(fd, f"{text}\n".encode(), 0)
+            self._say(text)
+
+        shutil.rmtree(folder, ignore_errors=True)  # What a build that was cut off may have left.
+        try:
+            self._uv.run(*("venv", "--no-project", "--no-config", "--quiet", "--python", self._python, str(folder)))
+            (site,) = folder.glob("lib/python*/site-packages")
+            lines, own = without_project(read_lock(lock), self._lock_folder())
+            with tempfile.TemporaryDirectory() as scratch:
+                self._install(folder, site, lines, Path(scratch), say)
+            paths = [*self._order.paths, *(str(source_root(path)) for path in own)]
+            if paths:
+                (site / _PATHS_FILE).write_text("".join(f"{path}\n" for path in paths), "utf-8")
+            environment = Environment(
+                digest=digest,
+                python=folder / "bin" / "python",
+                python_version=self._python_version,
+                packages=tuple(sorted(_shown(one) for one in distributions(path=[str(site)]))),
+                size_bytes=_size(folder),
+                created_at=time.time(),
+            )
+            self._store.mark_ready(environment, lock)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        say("ready")
+        return environment
+
+    def _install(self, folder: Path, site: Path, lines: "list[LockedLine]", scratch: Path, say: Say) -> None:
+        if not lines:
+            return
+        built: dict[Path, Path] = {}
+        base = self._lock_folder()
+        wanted: list[str] = []
+        for number, line in enumerate(lines):
+            project = line.path(base)
+            if project is None:
+                wanted.append(line.full)
+                continue
+            if project.is_dir():
+                say(f"building {line.name or project.name}")
+                built[self._wheel(project, scratch / str(number))] = project
+                project = next(reversed(built))
+            wanted.append(line.at(project))
+        say(f"installing {len(lines)} package{'s' if len(lines) > 1 else ''}")
+        told = 0
+
+        def count() -> None:
+            nonlocal told
+            installed = sum(1 for _ in site.glob("*.dist-info"))
+            if installed != told:
+                told = installed
+                done = installed >= len(lines)
+                say("compiling to bytecode" if done else f"installing {installed} of {len(lines)}")
+
+        self._uv.run_or_offline(
+            *(*_INSTALL, "--python", str(folder / "bin" / "python"), *self._order.options, "-"),
+            stdin=restored("\n".join(wanted) + "\n", self._order.requirements),
+            on_tick=count,
+        )
+        for wheel, project in built.items():
+            editable = str(project) in self._order.editables
+            if editable:
+                make_editable(site, wheel, source_root(project))
+            say_where_from(site, wheel, project, editable=editable)
+
+    def _wheel(self, project: Path, scratch: Path) -> Path:
+        """Build a local project anew; what its build leaves behind stays out of the project."""
+        scratch.mkdir()
+        self._uv.run(
+            *("build", "--wheel", "--color", "never", "--python", self._python, "--out-dir", str(scratch / "out")),
+            str(project),
+            variables=_build_elsewhere(scratch),
+        )
+        (wheel,) = (scratch / "out").glob("*.whl")
+        return wheel
+
+    def _lock_folder(self) -> Path:
+        return Path(self._order.project_lock or "/").parent
+
+    # -- telling ---------------------------------------------------------------------------------------------------
+
+    def _repeat(self, line: bytes) -> None:
+        """Say what another build of the same environment says."""
+        self._say(line.decode("utf-8", "replace") or "waiting for another build of the same environment")
+
+    def _give_name(self, name: str, environment: Environment, lock: str) -> None:
+        NameRegister(self._store.root / "named").put(
+            self._order.owner,
+            NamedEnvironment(
+                name=name,
+                digest=environment.digest,
+                python=self._python,
+                python_version=self._python_version,
+                dependencies=self._order.asked,
+                lock=lock,
+                created_at=time.time(),
+            ),
+        )
+
+
+def _build_elsewhere(scratch: Path) -> dict[str, str]:
+    """Return variables that keep setuptools, which writes into the project it builds, out of it."""
+    config = scratch / "distutils.cfg"
+    config.write_text(f"[egg_info]\negg_base={scratch}\n[build]\nbuild_base={scratch / 'build'}\n", "utf-8")
+    return {"DIST_EXTRA_CONFIG": str(config), "GIT_OPTIONAL_LOCKS": "0"}
+
+
+def _shown(distribution: Distribution) -> str:
+    name = canonicalize_name(distribution.metadata["Name"])
+    origin = distribution.read_text("direct_url.json")
+    if origin is None:
+        return f"{name}=={distribution.version}"
+    values = json.loads(origin)
+    url = stripped(str(values["url"]))
+    vcs = values.get("vcs_info")
+    return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else f"{name} @ {url}"
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for root, _folders, names in os.walk(folder):
+        for name in names:
+            total += os.lstat(os.path.join(root, name)).st_size
+    return total
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"

@@ -1,0 +1,73 @@
+"""Local packages in an environment: imported from where they lie, and saying so (PEP 610)."""
+
+import csv
+import json
+from importlib.metadata import Distribution, distributions
+from pathlib import Path
+from urllib.parse import quote
+
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from pyexec.environments.failures import PreparationFailure
+from pyexec.environments.tool import ToolError
+
+
+def make_editable(site: Path, wheel: Path, source: Path) -> None:
+    """Have the modules of an installed package imported from its source; its metadata and commands stay.
+
+    Raises:
+        ToolError: It has compiled parts, which its source does not.
+    """
+    distribution, folder = _installed(site, wheel)
+    if "Root-Is-Purelib: true" not in (distribution.read_text("WHEEL") or ""):
+        name = distribution.metadata["Name"]
+        message = f"{name} has compiled parts and cannot be used from its source; give its path without -e."
+        raise ToolError(PreparationFailure(kind="build", message=message, detail=message))
+    kept: list[list[str]] = []
+    record = folder / "RECORD"
+    with record.open(encoding="utf-8", newline="") as file:
+        for row in csv.reader(file):
+            path = (site / row[0]).resolve()
+            if row[0].startswith(("../", folder.name)) or not path.is_relative_to(site.resolve()):
+                kept.append(row)
+                continue
+            path.unlink(missing_ok=True)
+            for cached in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
+                cached.unlink()
+            _remove_empty(path.parent, site)
+    pth = f"__editable__.{canonicalize_name(distribution.metadata['Name']).replace('-', '_')}.pth"
+    (site / pth).write_text(f"{source}\n", "utf-8")
+    with record.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([*kept, [pth, "", ""]])
+
+
+def say_where_from(site: Path, wheel: Path, project: Path, *, editable: bool) -> None:
+    """Write down which project a package was built from, in place of the wheel that is gone by then."""
+    _distribution, folder = _installed(site, wheel)
+    origin = {"url": f"file://{quote(str(project))}", "dir_info": {"editable": True} if editable else {}}
+    (folder / "direct_url.json").write_text(json.dumps(origin), "utf-8")
+
+
+def _installed(site: Path, wheel: Path) -> tuple[Distribution, Path]:
+    name, version, _build, _tags = parse_wheel_filename(wheel.name)
+    for distribution in distributions(path=[str(site)]):
+        if canonicalize_name(distribution.metadata["Name"]) == name:
+            (folder,) = (path for path in site.glob("*.dist-info") if _names(path, name))
+            return distribution, folder
+    raise FileNotFoundError(f"{name} {version} was not installed")
+
+
+def _names(folder: Path, name: str) -> bool:
+    return canonicalize_name(folder.name.split("-")[0]) == name
+
+
+def _remove_empty(folder: Path, site: Path) -> None:
+    while folder != site and folder.is_relative_to(site):
+        try:
+            cache = folder / "__pycache__"
+            if cache.is_dir():
+                cache.rmdir()
+            folder.rmdir()
+        except OSError:
+            return
+        folder = folder.parent

@@ -1,0 +1,126 @@
+"""What an environment is asked for, and the key under which its resolution is remembered."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyexec.environments.interpreters import Interpreter
+from pyexec.environments.local import fingerprint_of, local_path, metadata_fingerprint
+from pyexec.environments.python_versions import show
+from pyexec.environments.search import home
+from pyexec.environments.version_cache import fingerprint
+
+_FORMAT = 1
+# Settings of uv that change how it works and not what it finds; any other may change the resolution.
+_WITHOUT_INFLUENCE = frozenset(
+    {
+        "UV",
+        "UV_CACHE_DIR",
+        "UV_COMPILE_BYTECODE",
+        "UV_CONCURRENT_BUILDS",
+        "UV_CONCURRENT_DOWNLOADS",
+        "UV_CONCURRENT_INSTALLS",
+        "UV_HTTP_CONNECT_TIMEOUT",
+        "UV_HTTP_RETRIES",
+        "UV_HTTP_TIMEOUT",
+        "UV_LINK_MODE",
+        "UV_LOCK_TIMEOUT",
+        "UV_NO_CACHE",
+        "UV_NO_PROGRESS",
+        "UV_OFFLINE",
+        "UV_PYTHON_DOWNLOADS",
+        "UV_PYTHON_INSTALL_DIR",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedProject:
+    """A project whose uv.lock says what is installed.
+
+    Attributes:
+        folder: The project, perhaps a member of a workspace.
+        lock: The lock, in that folder or at the root of the workspace.
+    """
+
+    folder: Path
+    lock: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRequest:
+    """What an environment is asked for. Texts may have credentials in them: they are never stored as they are.
+
+    Attributes:
+        python: The path of an interpreter, or a version for uv to fetch.
+        interpreter: The interpreter, where it is here.
+        requirements: What is asked for, with local paths as `file://` URLs.
+        editables: Local projects whose modules are imported from where they lie.
+        constraints: Versions that must not be left by what else is installed.
+        options: For uv.
+        index_url: The package index to use in place of the usual one.
+        project: A project whose lock counts in place of `requirements`.
+        paths: Folders that modules are imported from besides.
+    """
+
+    python: str
+    interpreter: Interpreter | None
+    requirements: tuple[str, ...] = field(default=(), repr=False)
+    editables: tuple[Path, ...] = ()
+    constraints: tuple[str, ...] = field(default=(), repr=False)
+    options: tuple[str, ...] = ()
+    index_url: str | None = field(default=None, repr=False)
+    project: LockedProject | None = None
+    paths: tuple[Path, ...] = ()
+
+
+def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directory: Path) -> str:
+    """Return the same key for requests that resolve to the same, as long as no index changes.
+
+    Settings of uv count, in variables and in the files it reads for `directory`, and so does the state of local
+    packages. Reads some files' dates.
+    """
+    content = [
+        _FORMAT,
+        request.python,
+        show(request.interpreter.version) if request.interpreter else None,
+        repr(fingerprint(request.interpreter.path)) if request.interpreter else None,
+        sorted(request.requirements),
+        [fingerprint_of(path) for path in map(local_path, sorted(request.requirements)) if path is not None],
+        [[str(path), metadata_fingerprint(path)] for path in request.editables],
+        sorted(request.constraints),
+        request.options,
+        request.index_url,
+        _of_project(request.project),
+        [str(path) for path in request.paths],
+        sorted(
+            (name, value)
+            for name, value in environ.items()
+            if name.startswith("UV_") and name not in _WITHOUT_INFLUENCE
+        ),
+        [[str(file), fingerprint_of(file)] for file in _settings_files(environ, directory)],
+        [fingerprint_of(Path(name)) for name in environ.get("UV_CONSTRAINT", "").split()],
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+def _of_project(project: LockedProject | None) -> list[str]:
+    if project is None:
+        return []
+    files = (project.lock, project.folder / "pyproject.toml")
+    return [str(project.folder), *(fingerprint_of(file) for file in files)]
+
+
+def _settings_files(environ: Mapping[str, str], directory: Path) -> Iterator[Path]:
+    """Yield the files that uv may take settings from: for a folder and above, for the user, for the machine."""
+    user = home(environ)
+    folders = [directory, *directory.parents]
+    candidates = [folder / name for folder in folders for name in ("uv.toml", "pyproject.toml")]
+    config = environ.get("XDG_CONFIG_HOME") or (str(user / ".config") if user is not None else "")
+    candidates += [Path(folder) / "uv" / "uv.toml" for folder in (config, "/etc/xdg") if folder]
+    candidates += [Path("/etc/uv/uv.toml"), Path(environ.get("UV_CONFIG_FILE") or "/")]
+    for candidate in candidates:
+        if candidate.is_file():
+            yield candidate

@@ -1,0 +1,177 @@
+"""The environments there are: listed, named, locked, removed, evicted."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from anyio.to_thread import run_sync
+
+from pyexec.domain.errors import EnvironmentInUseError, NotFoundError
+from pyexec.domain.limits import EnvironmentLimits
+from pyexec.domain.principals import Principal
+from pyexec.environments.names import NameRegister
+from pyexec.environments.store import Environment, EnvironmentStore, is_digest
+from pyexec.storage.locks import try_hold
+
+FIRST_SWEEP_SECONDS = 60.0
+SWEEP_SECONDS = 3600.0
+RESOLUTIONS_KEPT_SECONDS = 30 * 24 * 3600.0
+SHORTEST_ID = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentEntry:
+    """An environment as it is listed; `environment` is None when the folder of a named one is gone.
+
+    Times are seconds since the epoch; `in_use_by` are ids of executions.
+    """
+
+    id: str
+    names: tuple[str, ...]
+    python_version: str
+    environment: Environment | None
+    last_used_at: float
+    in_use_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentLock:
+    """The exact packages of an environment, as a requirements file with hashes, and what they were resolved for."""
+
+    id: str
+    python_version: str
+    text: str
+
+
+class EnvironmentService:
+    """Looks after environments. Names belong to a principal; what is installed is shared."""
+
+    def __init__(self, store: EnvironmentStore, names: NameRegister, limits: EnvironmentLimits) -> None:
+        self._store = store
+        self._names = names
+        self._limits = limits
+
+    async def entries(self, principal: Principal) -> list[EnvironmentEntry]:
+        """Return the environments: named ones first, then the most recently used."""
+        return await run_sync(self._list, principal.key)
+
+    async def require(self, principal: Principal, text: str) -> EnvironmentEntry:
+        """Return the environment that a name, an id or a unique beginning of one means.
+
+        Raises:
+            NotFoundError: None, or more than one, is called so.
+        """
+        entries = await self.entries(principal)
+        found = [entry for entry in entries if text in entry.names or text == entry.id]
+        if not found and len(text) >= SHORTEST_ID:
+            found = [entry for entry in entries if entry.id.startswith(text)]
+        if len(found) != 1:
+            which = f"{len(found)} environments begin with" if found else "There is no environment"
+            raise NotFoundError(f"{which} {text[:80]!r}.", hint="list_environments shows those there are.")
+        return found[0]
+
+    async def lock(self, principal: Principal, text: str) -> EnvironmentLock:
+        """Return the lock of an environment.
+
+        Raises:
+            NotFoundError: There is no such environment.
+        """
+        entry = await self.require(principal, text)
+        return await run_sync(self._lock, principal.key, entry)
+
+    async def remove(self, principal: Principal, text: str) -> EnvironmentEntry:
+        """Remove an environment and its names; return what it was.
+
+        Raises:
+            NotFoundError: There is no such environment.
+            EnvironmentInUseError: Something runs in it.
+        """
+        entry = await self.require(principal, text)
+        await run_sync(self._remove, principal.key, entry)
+        return entry
+
+    async def sweep_forever(self) -> None:
+        """Sweep again and again; whoever starts this owns the task."""
+        await anyio.sleep(FIRST_SWEEP_SECONDS)
+        while True:
+            await run_sync(self.sweep)
+            await anyio.sleep(SWEEP_SECONDS)
+
+    def sweep(self) -> int:
+        """Remove what nobody has used for long, what is too much, and what was left half made; return how many.
+
+        One server at a time does; what is in use or has a name stays.
+        """
+        with try_hold(self._store.root / "sweep.lock") as alone:
+            return self._sweep() if alone else 0
+
+    def _sweep(self) -> int:
+        now = time.time()
+        self._store.forget_old_resolutions(now - RESOLUTIONS_KEPT_SECONDS)
+        named = self._names.digests()
+        kept: list[tuple[float, Environment]] = []
+        removed = 0
+        for digest in self._store.digests():
+            self._store.forget_dead_leases(digest)
+            environment = self._store.get(digest)
+            used = max(self._store.last_used(digest), environment.created_at if environment else 0.0)
+            too_old = digest not in named and now - used > self._limits.environments_age
+            if environment is None or too_old:
+                removed += self._store.evict(digest)
+            else:
+                kept.append((used, environment))
+        excess = sum(environment.size_bytes for _used, environment in kept) - self._limits.environments_size
+        for _used, environment in sorted(kept, key=lambda one: one[0]):
+            if excess <= 0:
+                break
+            if environment.digest not in named and self._store.evict(environment.digest):
+                excess -= environment.size_bytes
+                removed += 1
+        return removed
+
+    def _list(self, owner: str) -> list[EnvironmentEntry]:
+        named = self._names.all_of(owner)
+        digests = {*self._store.digests(), *(one.digest for one in named if is_digest(one.digest))}
+        entries: list[EnvironmentEntry] = []
+        for digest in digests:
+            environment = self._store.get(digest)
+            own = [one for one in named if one.digest == digest]
+            if environment is None and not own:
+                continue  # It is just being made, or was left half made.
+            entries.append(
+                EnvironmentEntry(
+                    id=digest,
+                    names=tuple(one.name for one in own),
+                    python_version=environment.python_version if environment else own[0].python_version,
+                    environment=environment,
+                    last_used_at=self._store.last_used(digest),
+                    in_use_by=tuple(self._store.holders(digest)),
+                )
+            )
+        return sorted(entries, key=lambda entry: (not entry.names, entry.names, -entry.last_used_at))
+
+    def _lock(self, owner: str, entry: EnvironmentEntry) -> EnvironmentLock:
+        text = self._store.lock_text(entry.id)
+        if text is None:
+            found = (named.lock for named in self._names.all_of(owner) if named.digest == entry.id)
+            text = next(found, "")
+        return EnvironmentLock(id=entry.id, python_version=entry.python_version, text=text)
+
+    def _remove(self, owner: str, entry: EnvironmentEntry) -> None:
+        if entry.in_use_by:
+            raise EnvironmentInUseError(
+                f"The environment {entry.names[0] if entry.names else entry.id} is in use by {len(entry.in_use_by)} "
+                f"execution{'s' if len(entry.in_use_by) > 1 else ''}: {', '.join(entry.in_use_by[:3])}.",
+                hint="Wait for them to end, or cancel them.",
+            )
+        for name in entry.names:
+            self._names.remove(owner, name)
+        self._store.evict(entry.id, at_once=True)
+
+
+def environment_places(root: Path) -> tuple[EnvironmentStore, NameRegister]:
+    """Return the store and the names in a state folder's `environments`, which is made if need be."""
+    store = EnvironmentStore(root)
+    store.create()
+    return store, NameRegister(root / "named")
