@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import burst
+import environments
 import hello
 import help as help_text
 import imports
@@ -33,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "initialize": initialize.measure,
     "help": help_text.measure,
     "hello": hello.measure,
+    "environments": environments.measure,
     "printing": printing.measure,
     "listing": listing.measure,
     "burst": burst.measure,

@@ -27,6 +27,10 @@ TOOLS = {
     "py_list_jobs",
     "py_cancel_job",
     "py_prune_jobs",
+    "list_environments",
+    "create_environment",
+    "remove_environment",
+    "lock_environment",
 }
 
 

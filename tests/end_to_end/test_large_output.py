@@ -27,7 +27,7 @@ async def test_200_megabytes_are_answered_by_head_and_tail_in_bounded_memory(mcp
     assert "199  " in answer.data["stdout"]
     assert "next_cursor" in answer.text
     assert peak_memory(server) - before < 100 * MEGABYTE
-    assert len(await mcp.client.list_tools()) == 9, "the connection goes on"
+    assert len(await mcp.client.list_tools()) > 9, "the connection goes on"
     kept = sum(file.stat().st_size for file in (mcp.home / "executions" / result["job_id"]).glob("stdout*"))
     assert 40 * MEGABYTE < kept <= 54 * MEGABYTE
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.helpers.processes import eventually
 
 PYEXEC = Path(sys.prefix) / "bin" / "pyexec"
+UV = Path(sys.prefix) / "bin" / "uv"
 GRACE_SECONDS = 5.0
 
 _homes: set[Path] = set()

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.engine import Engine
+from tests.integration.environments import Gate, UvEngine
 
 MakeEngine = Callable[..., Engine]
+MakeUvEngine = Callable[..., UvEngine]
 
 # Where the launcher runs in a mount namespace without the control groups, its keepers find none.
 _WITHOUT_GROUPS = """\
@@ -31,6 +33,34 @@ def make_engine(state_home: Path) -> Iterator[MakeEngine]:
 def engine(make_engine: MakeEngine) -> Engine:
     """One engine."""
     return make_engine()
+
+
+@pytest.fixture(scope="session")
+def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of uv's own for all tests, empty at first."""
+    return tmp_path_factory.mktemp("uv-cache")
+
+
+@pytest.fixture
+def make_uv_engine(state_home: Path, uv_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeUvEngine]:
+    """Open engines that use uv, on one state folder."""
+    monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(UvEngine(state_home, **settings))
+
+
+@pytest.fixture
+def uv_engine(make_uv_engine: MakeUvEngine) -> UvEngine:
+    """One engine that uses uv."""
+    return make_uv_engine()
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    """A local package whose build can be held up."""
+    gate = Gate(tmp_path / "gate")
+    yield gate
+    gate.close()
 
 
 def _mount_of_groups() -> str | None:

@@ -7,7 +7,7 @@ import pytest
 
 from pyexec import settings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
-from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
+from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
 from pyexec.settings import VARIABLES, Settings, load_settings
 
 GOOD: dict[str, tuple[str, Any]] = {
@@ -22,6 +22,9 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_RETENTION_MB": ("10", 10 * MEGABYTE),
     "PYEXEC_FREE_DISK_MB": ("0", 0),
     "PYEXEC_PREPARE_SECONDS": ("60", 60.0),
+    "PYEXEC_ENVIRONMENTS_MB": ("5", 5 * MEGABYTE),
+    "PYEXEC_ENVIRONMENTS_DAYS": ("0.5", DAY / 2),
+    "PYEXEC_FRESH_HOURS": ("0.25", 900.0),
 }
 BAD: dict[str, list[str]] = {
     "PYEXEC_HOME": ["relative/path", ".", "~nobody-of-this-name/x"],
@@ -35,13 +38,17 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_RETENTION_MB": ["0", "lots"],
     "PYEXEC_FREE_DISK_MB": ["-1"],
     "PYEXEC_PREPARE_SECONDS": ["0", "86401"],
+    "PYEXEC_ENVIRONMENTS_MB": ["0", "1.5", "1000000001"],
+    "PYEXEC_ENVIRONMENTS_DAYS": ["-1", "36501", "nan"],
+    "PYEXEC_FRESH_HOURS": ["-1", "876001", "nan"],
 }
 
 
 def value_of(found: Settings, name: str) -> Any:
     variable = next(variable for variable in VARIABLES if variable.name == name)
     if variable.limit is not None:
-        return getattr(found.limits, variable.limit)
+        limits = found.limits if hasattr(found.limits, variable.limit) else found.environment_limits
+        return getattr(limits, variable.limit)
     return getattr(found, name.removeprefix("PYEXEC_").lower())
 
 
@@ -76,6 +83,7 @@ def test_the_defaults_are_those_of_the_limits_with_four_per_core(monkeypatch: py
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
 
     assert load_settings({}).limits == ExecutionLimits(concurrent=12)
+    assert load_settings({}).environment_limits == EnvironmentLimits()
 
 
 @pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)

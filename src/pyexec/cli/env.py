@@ -93,7 +93,7 @@ def create(
         return
     for note in answer.notes:
         click.echo(f"note: {note}", err=True)
-    click.echo(f"{name}: Python {answer.python_version}, {len(packages)} packages")
+    click.echo(f"{name}: Python {answer.python_version}, {len(packages)} package{'' if len(packages) == 1 else 's'}")
 
 
 @command.command("remove")

@@ -150,7 +150,7 @@ class Builder:
             repr(fingerprint(Path(self._python))),
             [line.text for line in lines],
             [fingerprint_of(path) for path in paths if str(path) not in self._order.editables],
-            [[path, metadata_fingerprint(Path(path))] for path in self._order.editables],
+            [[path, metadata_fingerprint(Path(path))] for path in sorted(self._order.editables)],
             self._order.paths,
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
@@ -230,11 +230,17 @@ class Builder:
     def _wheel(self, project: Path, scratch: Path) -> Path:
         """Build a local project anew; what its build leaves behind stays out of the project."""
         scratch.mkdir()
-        self._uv.run(
-            *("build", "--wheel", "--color", "never", "--python", self._python, "--out-dir", str(scratch / "out")),
-            str(project),
-            variables=_build_elsewhere(scratch),
-        )
+        try:
+            self._uv.run(
+                *("build", "--wheel", "--color", "never", "--python", self._python, "--out-dir", str(scratch / "out")),
+                str(project),
+                variables=_build_elsewhere(scratch),
+            )
+        except ToolError as error:
+            if error.failure.kind != "build":
+                raise
+            message = f"Failed to build {project}: {error.failure.message}"
+            raise ToolError(replace(error.failure, message=message)) from error
         (wheel,) = (scratch / "out").glob("*.whl")
         return wheel
 
@@ -263,10 +269,10 @@ class Builder:
 
 
 def _build_elsewhere(scratch: Path) -> dict[str, str]:
-    """Return variables that keep setuptools, which writes into the project it builds, out of it."""
+    """Return variables that keep a build out of the project it builds: setuptools and Python write into it."""
     config = scratch / "distutils.cfg"
     config.write_text(f"[egg_info]\negg_base={scratch}\n[build]\nbuild_base={scratch / 'build'}\n", "utf-8")
-    return {"DIST_EXTRA_CONFIG": str(config), "GIT_OPTIONAL_LOCKS": "0"}
+    return {"DIST_EXTRA_CONFIG": str(config), "GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def _shown(distribution: Distribution) -> str:

@@ -7,8 +7,9 @@
 import re
 from collections.abc import Iterable
 
-_IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<secret>[^/@\s'\"]+)@")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s;#]+")
+# A password may have an `@` of its own in it, and quotes: only the last `@` before the path ends it.
+_IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<secret>[^/?#\s]+)@")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s#]+")
 
 
 def masked(text: str) -> str:
@@ -29,7 +30,7 @@ def restored(text: str, originals: Iterable[str]) -> str:
     urls = [url for original in originals for url in _URL.findall(original)]
     pairs = {_without_revision(stripped(url)): _without_revision(url) for url in urls if stripped(url) != url}
     for bare, full in sorted(pairs.items(), key=lambda pair: -len(pair[0])):
-        text = text.replace(bare, full)
+        text = re.sub(rf"{re.escape(bare)}(?=[/@?#\s]|$)", full.replace("\\", r"\\"), text)
     return text
 
 
@@ -40,4 +41,4 @@ def _without_revision(url: str) -> str:
 
 
 def _is_plain(match: "re.Match[str]") -> bool:
-    return match["scheme"].endswith("ssh") and ":" not in match["secret"]
+    return match["scheme"].lower().endswith("ssh") and ":" not in match["secret"]

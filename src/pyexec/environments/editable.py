@@ -4,7 +4,6 @@ import csv
 import json
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
-from urllib.parse import quote
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
@@ -44,7 +43,7 @@ def make_editable(site: Path, wheel: Path, source: Path) -> None:
 def say_where_from(site: Path, wheel: Path, project: Path, *, editable: bool) -> None:
     """Write down which project a package was built from, in place of the wheel that is gone by then."""
     _distribution, folder = _installed(site, wheel)
-    origin = {"url": f"file://{quote(str(project))}", "dir_info": {"editable": True} if editable else {}}
+    origin = {"url": project.as_uri(), "dir_info": {"editable": True} if editable else {}}
     (folder / "direct_url.json").write_text(json.dumps(origin), "utf-8")
 
 

@@ -19,12 +19,16 @@ _CAUSE = ("cause:", "Caused by:", "╰─▶")
 _LINE = re.compile(rf"^ {{0,2}}(?P<label>error:|cause:|hint:|{_CROSS}|Caused by:|╰─▶)\s*(?P<text>.*)$")
 _UNREACHABLE = ("error sending request", "Request failed after", "Could not connect", "Failed to fetch")
 _REFUSED = re.compile(r"HTTP status (?:client|server) error \((\d{3}[^)]*)\)")
+# uv goes on after a 401 as if the index had no such package.
+_UNAUTHORISED = re.compile(r"lack of valid authentication credentials \((\d{3}[^)]*)\)")
+_NOT_FOUND = "was not found in the package registry"
 _OFFLINE = "network was disabled"
 _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 _KINDS: tuple[tuple[str, FailureKind, str], ...] = (
     ("No solution found", "dependency_resolution", "The requirements cannot be met: {because}"),
     ("No interpreter found", "interpreter", "{error}."),
     ("Failed to build", "build", "{error}: {last}"),
+    ("The build backend returned an error", "build", "{error}: {last}"),
 )
 _DEFAULT_INDEX = "the package index"
 
@@ -78,7 +82,7 @@ def _statements(detail: str) -> list[tuple[str, str]]:
 def _sentence(said: str, error: str, causes: list[str], environ: Mapping[str, str]) -> tuple[FailureKind, str]:
     because = _ended(causes[0] if causes else error)
     last = _ended([error, *causes][-1])
-    refused = _REFUSED.search(said)
+    refused = _REFUSED.search(said) or (_UNAUTHORISED.search(said) if _NOT_FOUND in said else None)
     if any(sign in said for sign in _DISK_FULL):
         return "disk", "The disk is full, so the environment could not be made; free some space and try again."
     if _OFFLINE in said:

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from pyexec.environments.interpreters import Interpreter
@@ -34,6 +35,9 @@ _WITHOUT_INFLUENCE = frozenset(
         "UV_PYTHON_INSTALL_DIR",
     }
 )
+
+# Those that name files with requirements in them.
+_FILES = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +92,8 @@ def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directo
         show(request.interpreter.version) if request.interpreter else None,
         repr(fingerprint(request.interpreter.path)) if request.interpreter else None,
         sorted(request.requirements),
-        [fingerprint_of(path) for path in map(local_path, sorted(request.requirements)) if path is not None],
-        [[str(path), metadata_fingerprint(path)] for path in request.editables],
+        [fingerprint_of(path) for path in _copied(request)],
+        [[str(path), metadata_fingerprint(path)] for path in sorted(request.editables)],
         sorted(request.constraints),
         request.options,
         request.index_url,
@@ -101,9 +105,15 @@ def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directo
             if name.startswith("UV_") and name not in _WITHOUT_INFLUENCE
         ),
         [[str(file), fingerprint_of(file)] for file in _settings_files(environ, directory)],
-        [fingerprint_of(Path(name)) for name in environ.get("UV_CONSTRAINT", "").split()],
+        [fingerprint_of(directory / name) for setting in _FILES for name in environ.get(setting, "").split()],
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+def _copied(request: EnvironmentRequest) -> list[Path]:
+    """Return the local projects and wheels of which a copy is installed."""
+    paths = [path for one in request.requirements if (path := local_path(one)) is not None]
+    return sorted(path for path in paths if path not in request.editables)
 
 
 def _of_project(project: LockedProject | None) -> list[str]:
@@ -114,13 +124,27 @@ def _of_project(project: LockedProject | None) -> list[str]:
 
 
 def _settings_files(environ: Mapping[str, str], directory: Path) -> Iterator[Path]:
-    """Yield the files that uv may take settings from: for a folder and above, for the user, for the machine."""
+    """Yield the files that uv takes settings from: the nearest for a folder, the user's, the machine's."""
     user = home(environ)
-    folders = [directory, *directory.parents]
-    candidates = [folder / name for folder in folders for name in ("uv.toml", "pyproject.toml")]
+    yield from islice(_of_folders([directory, *directory.parents]), 1)
     config = environ.get("XDG_CONFIG_HOME") or (str(user / ".config") if user is not None else "")
-    candidates += [Path(folder) / "uv" / "uv.toml" for folder in (config, "/etc/xdg") if folder]
+    candidates = [Path(folder) / "uv" / "uv.toml" for folder in (config, "/etc/xdg") if folder]
     candidates += [Path("/etc/uv/uv.toml"), Path(environ.get("UV_CONFIG_FILE") or "/")]
     for candidate in candidates:
         if candidate.is_file():
             yield candidate
+
+
+def _of_folders(folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        if (folder / "uv.toml").is_file():
+            yield folder / "uv.toml"
+        elif _has_uv_table(folder / "pyproject.toml"):
+            yield folder / "pyproject.toml"
+
+
+def _has_uv_table(file: Path) -> bool:
+    try:
+        return b"tool.uv" in file.read_bytes()
+    except OSError:
+        return False

@@ -6,15 +6,16 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from packaging.utils import canonicalize_name
 
 # What a build makes, and what belongs to other tools.
 _PASSED_OVER = frozenset(
-    {".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", "build", "dist", ".tox", ".nox", ".pytest_cache"}
-    | {".mypy_cache", ".ruff_cache", ".hypothesis"}
+    {".git", ".hg", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".nox", ".pytest_cache", ".mypy_cache"}
+    | {".ruff_cache", ".hypothesis"}
 )
+_PASSED_OVER_AT_TOP = frozenset({"build", "dist"})
 _METADATA = ("pyproject.toml", "setup.py", "setup.cfg")
 _MOST_FILES = 20_000
 
@@ -22,10 +23,14 @@ _MOST_FILES = 20_000
 def local_path(requirement: str) -> Path | None:
     """Return where a requirement with a `file://` URL points; None for any other."""
     at = requirement.find("file://")
-    if at < 0:
+    if at < 0 or requirement[:at].endswith("+"):  # `git+file://…` is a repository.
         return None
     url = requirement[at:].split(" ;")[0].strip()
-    return Path(unquote(urlsplit(url).path.partition("[")[0]))
+    try:
+        path = urlsplit(url).path.partition("[")[0]
+    except ValueError:
+        return None
+    return Path(os.fsdecode(unquote_to_bytes(path)))
 
 
 def fingerprint_of(path: Path) -> str:
@@ -75,6 +80,7 @@ def _files(folder: Path) -> Iterator[Path]:
             name
             for name in folders
             if name not in _PASSED_OVER
+            and not (name in _PASSED_OVER_AT_TOP and root == os.fspath(folder))
             and not name.endswith(".egg-info")
             and not os.path.exists(os.path.join(root, name, "pyvenv.cfg"))
         )

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 from pyexec.environments.local import local_path
 
@@ -43,8 +42,7 @@ class LockedLine:
     def at(self, path: Path) -> str:
         """Return the line with another local path in it."""
         _before, semicolon, marker = self.text.partition(" ;")
-        url = f"file://{quote(str(path))}"
-        return f"{f'{self.name} @ ' if self.name else ''}{url}{semicolon}{marker}"
+        return f"{f'{self.name} @ ' if self.name else ''}{path.as_uri()}{semicolon}{marker}"
 
 
 def read_lock(text: str) -> list[LockedLine]:

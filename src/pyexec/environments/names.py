@@ -36,11 +36,13 @@ class NameRegister:
         return [found for name in names if (found := self.get(owner, name)) is not None]
 
     def get(self, owner: str, name: str) -> NamedEnvironment | None:
-        """Return the environment an owner has given that name to."""
-        values = read_json(self._file(owner, name))
-        if values.keys() != NamedEnvironment.__dataclass_fields__.keys():
-            return None
-        return replace(NamedEnvironment(**values), dependencies=tuple(values["dependencies"]))
+        """Return the environment an owner has given that name to; what cannot be a name leads to none."""
+        values = read_json(self._file(owner, name)) if _NAME.fullmatch(name) else {}
+        match values.get("dependencies"):
+            case [*dependencies] if values.keys() == NamedEnvironment.__dataclass_fields__.keys():
+                return replace(NamedEnvironment(**values), dependencies=tuple(map(str, dependencies)))
+            case _:
+                return None
 
     def put(self, owner: str, named: NamedEnvironment) -> None:
         """Give an environment a name; one that has the name already loses it."""

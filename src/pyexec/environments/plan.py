@@ -283,7 +283,10 @@ class Planner:
                     hint="Leave one of them out, or create another environment.",
                 )
         environment = self._store.get(named.digest)
-        missing = unmet(header.dependencies, environment.packages) if environment is not None else []
+        asked_for = combine(header.dependencies, ())
+        if environment is None:
+            return
+        missing = unmet(asked_for, environment.packages, environment.python_version)
         if missing:
             raise InvalidArgumentError(
                 f"The environment {named.name!r} lacks what {_HEADER} asks for: {', '.join(missing)}.",

@@ -3,6 +3,7 @@
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 from typing import cast
 
@@ -59,7 +60,8 @@ def read_project(directory: Path, environ: Mapping[str, str]) -> Project | None:
             return Project(file=file, notes=(note,))
         project = table.get("project")
         if isinstance(project, dict):
-            lock = next((lock for above in folders if (lock := above / LOCK).is_file()), None)
+            above = folders[folders.index(folder) :]
+            lock = next((lock for one in above if (lock := one / LOCK).is_file()), None)
             return _project(file, cast("dict[str, object]", project), table, _lock_of(folder, lock))
     return None
 
@@ -91,9 +93,12 @@ def _lock_of(project: Path, lock: Path | None) -> Path | None:
     except (OSError, ValueError):
         return None
     workspace = _table(_table(_table(table.get("tool")).get("uv")).get("workspace"))
-    where = project.relative_to(lock.parent)
-    member = any(where.match(pattern) for pattern in _strings(workspace.get("members")))
-    return lock if member and not any(where.match(out) for out in _strings(workspace.get("exclude"))) else None
+
+    def named_in(key: str) -> bool:
+        # A pattern with the root before it has to match the whole path.
+        return any(project.match(f"{escape(str(lock.parent))}/{one}") for one in _strings(workspace.get(key)))
+
+    return lock if named_in("members") and not named_in("exclude") else None
 
 
 def _project(file: Path, project: Mapping[str, object], table: Mapping[str, object], lock: Path | None) -> Project:

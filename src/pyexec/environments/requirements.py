@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from urllib.parse import quote
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
@@ -95,7 +94,7 @@ def anchored(requirement: str, directory: Path) -> str:
         url = anchored(editable, directory)
         path = local_path(url)
         if path is None or not path.is_dir():
-            raise InvalidArgumentError(f"{path} is not a project, so {requirement!r} cannot be editable.")
+            raise InvalidArgumentError(f"{path or url} is not a project, so {requirement!r} cannot be editable.")
         return f"{_AS_EDITABLE}{url}"
     if requirement.startswith("file://"):
         return requirement
@@ -106,7 +105,7 @@ def anchored(requirement: str, directory: Path) -> str:
             rest = bracket + extras
     else:
         parsed = Requirement(requirement)
-        if parsed.url is None or not is_local(parsed.url):
+        if parsed.url is None or parsed.url.startswith("file://") or not is_local(parsed.url):
             return requirement
         extras = f"[{','.join(sorted(parsed.extras))}]" if parsed.extras else ""
         name, path = f"{parsed.name}{extras} @ ", parsed.url
@@ -114,11 +113,18 @@ def anchored(requirement: str, directory: Path) -> str:
     absolute = (directory / path).resolve()
     if not absolute.exists():
         raise NotFoundError(f"There is nothing to install at {absolute}, which {requirement!r} asks for.")
-    return f"{name}file://{quote(str(absolute))}{rest}"
+    return f"{name}{absolute.as_uri()}{rest}"
 
 
-def unmet(requirements: Sequence[str], packages: Sequence[str]) -> list[str]:
-    """Return what is missing among packages (`name==version` or `name @ url`), each with what is there instead."""
+def unmet(requirements: Sequence[str], packages: Sequence[str], python_version: str) -> list[str]:
+    """Return what is missing among packages, each with what is there instead.
+
+    Args:
+        requirements: Valid ones, see `combine`.
+        packages: What is there, as `name==version` or `name @ url`.
+        python_version: The Python they are on, such as `3.13.2`; markers ask for it.
+    """
+    python = {"python_full_version": python_version, "python_version": python_version.rpartition(".")[0]}
     here = {canonicalize_name(re.split(r"==| @ ", one, maxsplit=1)[0]): one for one in packages}
     missing: list[str] = []
     for text in requirements:
@@ -126,10 +132,10 @@ def unmet(requirements: Sequence[str], packages: Sequence[str]) -> list[str]:
             missing.append(f"{text} (a local project)")
             continue
         wanted = Requirement(text)
-        if wanted.marker is not None and not wanted.marker.evaluate():
+        if wanted.marker is not None and not wanted.marker.evaluate(python):
             continue
         found = here.get(canonicalize_name(wanted.name))
-        version = found.partition("==")[2] if found else ""
+        version = found.partition("==")[2] if found and " @ " not in found else ""
         if found is None:
             missing.append(f"{text!r} (not there)")
         elif version and not wanted.specifier.contains(version, prereleases=True):

@@ -159,15 +159,20 @@ class EnvironmentService:
         return EnvironmentLock(id=entry.id, python_version=entry.python_version, text=text)
 
     def _remove(self, owner: str, entry: EnvironmentEntry) -> None:
+        called = entry.names[0] if entry.names else entry.id
         if entry.in_use_by:
             raise EnvironmentInUseError(
-                f"The environment {entry.names[0] if entry.names else entry.id} is in use by {len(entry.in_use_by)} "
+                f"The environment {called} is in use by {len(entry.in_use_by)} "
                 f"execution{'s' if len(entry.in_use_by) > 1 else ''}: {', '.join(entry.in_use_by[:3])}.",
                 hint="Wait for them to end, or cancel them.",
             )
+        if not self._store.evict(entry.id, at_once=True):
+            raise EnvironmentInUseError(
+                f"The environment {called} is being made, or was taken into use just now.",
+                hint="Try again in a moment.",
+            )
         for name in entry.names:
             self._names.remove(owner, name)
-        self._store.evict(entry.id, at_once=True)
 
 
 def environment_places(root: Path) -> tuple[EnvironmentStore, NameRegister]:

@@ -82,10 +82,8 @@ def _with_source(parsed: Requirement, text: str, source: object, where: str, bas
             pass
         case {"git": str(repository)}:
             url = f"git+{repository.removeprefix('git+')}" + _git_revision(_table(source))
-        case {"path": str(path), "editable": True}:
-            return f"-e file://{quote(str((base / path).resolve()))}"
         case {"path": str(path)}:
-            url = f"file://{quote(str((base / path).resolve()))}"
+            url = (base / path).resolve().as_uri()
         case _:
             raise InvalidArgumentError(
                 f"[tool.uv.sources] {parsed.name} in {where} is of a kind that is not supported here.",
@@ -97,6 +95,8 @@ def _with_source(parsed: Requirement, text: str, source: object, where: str, bas
         url += f"#subdirectory={quote(subdirectory)}"
     extras = f"[{','.join(sorted(parsed.extras))}]" if parsed.extras else ""
     marker = f" ; {parsed.marker}" if parsed.marker is not None else ""
+    if url.startswith("file://") and _table(source).get("editable") is True:
+        return f"-e {url}{extras}{marker}"
     return f"{parsed.name}{extras} @ {url}{marker}"
 
 

@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from pyexec.domain.errors import DiskFullError
-from pyexec.sandbox.claims import is_locked_by_somebody
+from pyexec.sandbox.claims import is_at_work
 from pyexec.storage.json_files import read_json, write_json, write_text
 from pyexec.storage.locks import try_hold
 
@@ -85,11 +86,11 @@ class EnvironmentStore:
 
     def resolution(self, key: str) -> Resolution | None:
         """Return what a request resolved to the last time."""
-        values = read_json(self.root / "requests" / f"{key}.json")
-        digest = values.get("digest")
-        if values.get("format") != FORMAT or not isinstance(digest, str) or not is_digest(digest):
-            return None
-        return Resolution(digest=digest, created_at=values["created_at"], notes=tuple(values["notes"]))
+        match _of_this_format(self.root / "requests" / f"{key}.json"):
+            case {"digest": str(digest), "created_at": int() | float() as at, "notes": [*notes]} if is_digest(digest):
+                return Resolution(digest=digest, created_at=at, notes=tuple(map(str, notes)))
+            case _:
+                return None
 
     def keep_resolution(self, key: str, resolution: Resolution, lock: str) -> None:
         """Remember what a request resolved to, and the lock itself."""
@@ -109,19 +110,27 @@ class EnvironmentStore:
     def get(self, digest: str) -> Environment | None:
         """Return an environment that is ready and whose interpreter is still there."""
         folder = self.folder(digest)
-        values = read_json(folder / MARKER)
         python = folder / "bin" / "python"
         # The interpreter it was made with may have been removed since.
-        if values.get("format") != FORMAT or not python.exists():
+        if not python.exists():
             return None
-        return Environment(
-            digest=digest,
-            python=python,
-            python_version=values["python_version"],
-            packages=tuple(values["packages"]),
-            size_bytes=values["size_bytes"],
-            created_at=values["created_at"],
-        )
+        match _of_this_format(folder / MARKER):
+            case {
+                "python_version": str(version),
+                "packages": [*packages],
+                "size_bytes": int(size),
+                "created_at": int() | float() as created_at,
+            }:
+                return Environment(
+                    digest=digest,
+                    python=python,
+                    python_version=version,
+                    packages=tuple(map(str, packages)),
+                    size_bytes=size,
+                    created_at=created_at,
+                )
+            case _:
+                return None
 
     def mark_ready(self, environment: Environment, lock: str) -> None:
         """Say that an environment is complete; from now on it is found."""
@@ -168,7 +177,7 @@ class EnvironmentStore:
 
     def holders(self, digest: str) -> list[str]:
         """Return who uses an environment now."""
-        return [name for name, lock, _age in self._leases(digest) if is_locked_by_somebody(lock)]
+        return [name for name, lock, _age in self._leases(digest) if is_at_work(lock)]
 
     def last_used(self, digest: str) -> float:
         """Return when an environment was last taken into use, in seconds since the epoch; 0 for never."""
@@ -209,7 +218,7 @@ class EnvironmentStore:
     def forget_dead_leases(self, digest: str) -> None:
         """Remove the leases of those who have ended."""
         for name, lock, age in list(self._leases(digest)):
-            if age >= GRACE_SECONDS and not is_locked_by_somebody(lock):
+            if age >= GRACE_SECONDS and not is_at_work(lock):
                 used = self.last_used(digest)
                 (self.root / "leases" / digest / name).unlink(missing_ok=True)
                 with suppress(OSError):  # Removing one is no use of it.
@@ -228,6 +237,11 @@ class EnvironmentStore:
                     with try_hold(Path(entry.path)) as free:
                         if free:
                             Path(entry.path).unlink()
+
+
+def _of_this_format(file: Path) -> dict[str, Any]:
+    values = read_json(file)
+    return values if values.get("format") == FORMAT else {}
 
 
 def is_digest(name: str) -> bool:

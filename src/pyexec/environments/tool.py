@@ -1,6 +1,7 @@
 """uv at work on one environment: started, listened to, and its failures explained."""
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 
@@ -75,6 +76,8 @@ class Uv:
         finally:
             for fd in descriptors:
                 os.close(fd)
+        if finished.exit_code < 0:
+            raise ToolError(_killed(-finished.exit_code, finished.stderr))
         if finished.exit_code != 0:
             raise ToolError(explain(finished.stderr, environ))
         return finished.stdout
@@ -112,8 +115,13 @@ class Uv:
         if text.startswith("warning:"):
             if not any(word in text for word in _NOT_TOLD):
                 self.warnings.append(text.removeprefix("warning:").strip())
-        elif text.startswith(_TOLD):
+        elif text.startswith(_TOLD) and not text.endswith("..."):  # "Building wheel...": we say of what.
             self._say(text[0].lower() + text[1:])
+
+
+def _killed(number: int, stderr: str) -> PreparationFailure:
+    message = f"The environment could not be made: uv was ended by {signal.Signals(number).name}."
+    return PreparationFailure(kind="other", message=message, detail=masked(stderr).strip() or message)
 
 
 def _unnamed_file(text: str) -> int:

@@ -75,8 +75,11 @@ class ExecutionService:
 
         `watcher` hears `output` when there is more to read, and the name of each step.
         """
-        execution = await self.get(principal, execution_id)
-        folder = self._folder.execution(execution_id)
+        return await self.wait_for(await self.get(principal, execution_id), seconds, watcher)
+
+    async def wait_for(self, execution: Execution, seconds: float | None, watcher: Watcher | None = None) -> Execution:
+        """Do the same for an execution as it was last seen."""
+        folder = self._folder.execution(execution.id)
         with anyio.move_on_after(seconds):
             while not execution.ended:
                 async with connect(folder) as keeper:
@@ -86,7 +89,7 @@ class ExecutionService:
                 execution = await self._observed(execution)
                 if not execution.ended:  # The keeper is coming or going: its traces settle in a moment.
                     await anyio.sleep(PAUSE_SECONDS)
-        return execution if execution.ended else await self.get(principal, execution_id)
+        return await self._observed(execution)
 
     async def follow(self, principal: Principal, execution_id: str, *, to_end: bool = True) -> AsyncIterator[Piece]:
         """Yield what an execution has printed so far, as raw bytes; and `to_end` what it prints until it has ended.
@@ -159,6 +162,14 @@ class ExecutionService:
         )
         return Reading(execution=execution, output=await run_sync(reader))
 
+    async def result_of(self, execution: Execution, max_bytes: int | None) -> tuple[Reading, Answer]:
+        """Return the output of an execution, as it was last seen, and what it runs in.
+
+        Raises:
+            InvalidArgumentError: `max_bytes` is not allowed.
+        """
+        return await run_sync(self._result, execution, self.output_budget(max_bytes))
+
     def as_submitted(self, execution: Execution) -> Reading:
         """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""
         nothing = StreamText(text="", next_offset=0, total=0)
@@ -210,6 +221,11 @@ class ExecutionService:
     def folder_of(self, execution: Execution) -> Path:
         """Return where an execution's files lie."""
         return self._folder.execution(execution.id)
+
+    def _result(self, execution: Execution, budget: int) -> tuple[Reading, Answer]:
+        folder = self._folder.execution(execution.id)
+        output = read_output(folder, since=None, max_bytes=budget, final=execution.ended)
+        return Reading(execution=execution, output=output), read_answer(folder)
 
     def _newest(self, owner: str, states: Collection[State] | None, limit: int) -> tuple[list[Execution], int]:
         settled = {one.id: one for one in self._settler.settle_active(owner)}

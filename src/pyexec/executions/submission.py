@@ -12,7 +12,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.errors import InvalidArgumentError, PyexecError, QueueFullError, StateUnusableError
-from pyexec.domain.executions import ACTIVE, Execution, ExecutionRequest
+from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.text import legible
@@ -122,7 +122,7 @@ class Submitter:
 
     def _require_capacity(self, principal: Principal) -> None:
         self._folder.require_room(self._limits.free_disk)
-        waiting = self._store.count(principal.key, ACTIVE)
+        waiting = self._store.count_active(principal.key)
         if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
             waiting = sum(not execution.ended for execution in self._settler.settle_active(principal.key))
         if waiting >= self._limits.queued:

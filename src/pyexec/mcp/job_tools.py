@@ -79,7 +79,8 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
             since = (Cursor.decode(cursor) if cursor else Cursor()) if incremental else None
             service = (await desk.services.get()).executions
             reading = await service.read(desk.principal(), job_id, since=since, max_bytes=max_output_bytes)
-            return views.job_status(reading, time.time())
+            doing = await service.preparing(reading.execution) if reading.execution.state == "pending" else None
+            return views.job_status(reading, time.time(), doing)
 
         return await answer(work, rendering.render_status, results.JobStatus, markdown=markdown_output)
 

@@ -71,10 +71,10 @@ async def run(
     execution = await service.submit(principal, request)
     if wait_seconds == 0 and execution.state == "pending":
         reading = service.as_submitted(execution)
+        environment = await service.environment_of(execution)
     else:
-        await _wait(desk, context, service, principal, execution, wait_seconds)
-        reading = await service.read(principal, execution.id, max_bytes=max_output_bytes)
-    environment = await service.environment_of(reading.execution)
+        execution = await _wait(desk, context, service, principal, execution, wait_seconds)
+        reading, environment = await service.result_of(execution, max_output_bytes)
     return views.run_result(reading, time.time(), environment)
 
 
@@ -85,10 +85,10 @@ async def _wait(
     principal: Principal,
     execution: Execution,
     wait_seconds: float | None,
-) -> None:
+) -> Execution:
     budget = desk.wait_seconds if wait_seconds is None else wait_seconds
     if budget == 0:
-        return
+        return execution
     # Where its own time-out ends it first, what comes of that is worth waiting for.
     ends_itself = 0 < execution.timeout_seconds <= budget
     deadline = math.inf if ends_itself else anyio.current_time() + budget
@@ -96,16 +96,18 @@ async def _wait(
     desk.cancellations.begin(request_id)
     try:
         await _report(context, 0, f"job {execution.id}")
-        told = ""
+        told, told_at = "", anyio.current_time()
         while not execution.ended and (left := deadline - anyio.current_time()) > 0:
             tick = PREPARING_SECONDS if execution.started_at is None else PROGRESS_SECONDS
-            execution = await service.wait(principal, execution.id, min(left, tick))
-            if not execution.ended:
-                doing = await service.preparing(execution) if execution.started_at is None else None
-                message = _so_far(execution, doing)
-                if message != told or execution.started_at is not None:
-                    await _report(context, time.time() - execution.created_at, message)
-                told = message
+            execution = await service.wait_for(execution, min(left, tick))
+            if execution.ended:
+                break
+            doing = await service.preparing(execution) if execution.started_at is None else None
+            message = _so_far(execution, doing)
+            now = anyio.current_time()
+            if (doing and message != told) or now - told_at >= PROGRESS_SECONDS:
+                await _report(context, time.time() - execution.created_at, message)
+                told, told_at = message, now
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(request_id):
@@ -113,6 +115,7 @@ async def _wait(
         raise
     finally:
         desk.cancellations.end(request_id)
+    return execution
 
 
 def _so_far(execution: Execution, doing: str | None) -> str:

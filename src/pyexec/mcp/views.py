@@ -1,5 +1,6 @@
 """From records to structured results."""
 
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pyexec.environments.service import EnvironmentEntry, EnvironmentLock
     from pyexec.executions.service import Reading
 
+_SO_MANY = re.compile(r"(\d+) of (\d+)")
 TIMEOUT_MARK = "[TIMEOUT]"
 
 
@@ -67,12 +69,13 @@ def job_output(reading: "Reading", now: float) -> results.JobOutput:
     )
 
 
-def job_status(reading: "Reading", now: float) -> results.JobStatus:
-    """Return the result of `py_job_status`."""
+def job_status(reading: "Reading", now: float, doing: str | None = None) -> results.JobStatus:
+    """Return the result of `py_job_status`; `doing` is what is being prepared for it."""
     output = reading.output
     seen = job(reading.execution, now, output.stderr.text)
+    told = {"new_stdout": output.stdout.text, "new_stderr": output.stderr.text, "progress": _progress(doing)}
     return results.JobStatus(
-        job=seen.model_copy(update={"new_stdout": output.stdout.text, "new_stderr": output.stderr.text}),
+        job=seen.model_copy(update=told),
         next_cursor=output.next_cursor.encode(),
         truncated=output.truncated,
         gap_bytes=_gap(reading),
@@ -200,6 +203,15 @@ def _environment(entry: "EnvironmentEntry") -> results.EnvironmentRow:
         last_used_at=iso_time(entry.last_used_at) if entry.last_used_at else None,
         in_use=bool(entry.in_use_by),
     )
+
+
+def _progress(doing: str | None) -> results.Progress | None:
+    """Read a line such as "installing 12 of 38"."""
+    if doing is None:
+        return None
+    found = _SO_MANY.search(doing)
+    current, total = (float(number) for number in found.groups()) if found else (0.0, None)
+    return results.Progress(current=current, total=total, message=doing)
 
 
 def _megabytes(size: int) -> float:

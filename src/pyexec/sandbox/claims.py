@@ -9,6 +9,7 @@ from pathlib import Path
 from pyexec_guest.keeper.turn import is_locked
 
 LOCK = "lock"
+OUTCOME = "outcome.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,12 @@ def claim(folder: Path, queue: Path, execution_id: str) -> Claim:
 
 def is_held(folder: Path) -> bool:
     """Tell whether somebody guards this execution."""
-    return is_locked_by_somebody(folder / LOCK)
+    return is_locked(os.path.join(folder, LOCK))
 
 
-def is_locked_by_somebody(lock: Path) -> bool:
-    """Tell whether somebody holds the lock of this file; a file that is gone has none."""
-    return is_locked(os.fspath(lock))
+def is_at_work(lock: Path) -> bool:
+    """Tell whether the execution that this lock belongs to may still run something.
+
+    A keeper holds the lock a moment longer than that: until it has tidied up behind itself.
+    """
+    return is_locked(os.fspath(lock)) and not lock.with_name(OUTCOME).exists()

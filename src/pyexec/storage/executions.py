@@ -82,6 +82,11 @@ class ExecutionStore:
             rows = connection.execute(_ACTIVE, {"of": owner}).mappings().all()
         return [from_values(row) for row in sorted(rows, key=lambda row: row["number"])]
 
+    def count_active(self, owner: str) -> int:
+        """Return how many records are not known to have ended."""
+        with self._database.reading() as connection:
+            return int(connection.execute(_COUNT_ACTIVE, {"of": owner}).scalar_one())
+
     def count(self, owner: str, states: Collection[State] | None = None) -> int:
         """Return how many records there are in these states (None: any)."""
         query = select(func.count()).select_from(executions).where(executions.c.owner == owner)
@@ -163,6 +168,11 @@ _MINE = (executions.c.owner == bindparam("of"), executions.c.id == bindparam("wa
 _INSERT = insert(executions)
 _GET = select(executions).where(*_MINE)
 _ACTIVE = select(executions).where(executions.c.owner == bindparam("of"), executions.c.state.in_(sorted(ACTIVE)))
+_COUNT_ACTIVE = (
+    select(func.count())
+    .select_from(executions)
+    .where(executions.c.owner == bindparam("of"), executions.c.state.in_(sorted(ACTIVE)))
+)
 _NEW = {name: bindparam(f"new_{name}", type_=executions.c[name].type) for name in _CHANGING}
 _FINISH = update(executions).where(*_MINE, executions.c.state.in_(sorted(ACTIVE))).values(_NEW)
 _MARK_RUNNING = update(executions).where(*_MINE, executions.c.state == "pending").values(_NEW)

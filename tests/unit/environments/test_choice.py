@@ -17,7 +17,12 @@ def machine_of_three(machine: Machine) -> Machine:
 
 
 async def chosen(
-    machine: Machine, argument: str | None, requires: str | None, environ: dict[str, str] | None = None
+    machine: Machine,
+    argument: str | None,
+    requires: str | None,
+    environ: dict[str, str] | None = None,
+    *,
+    otherwise: str | None = None,
 ) -> Choice:
     return await choose(
         machine.finder(),
@@ -25,6 +30,7 @@ async def chosen(
         argument=argument,
         requires=requires,
         requires_in="the script's header",
+        otherwise=otherwise,
     )
 
 
@@ -99,3 +105,28 @@ async def test_on_a_machine_without_python_uv_gets_one(machine: Machine) -> None
 async def test_a_range_that_cannot_be_read_is_refused_with_its_place(machine_of_three: Machine) -> None:
     with pytest.raises(InvalidArgumentError, match=r"requires-python in the script's header is '\^3\.11'"):
         await chosen(machine_of_three, None, "^3.11")
+
+
+async def test_when_nobody_asks_the_usual_version_is_used_if_it_is_here(machine_of_three: Machine) -> None:
+    for otherwise, version in (("3.12", (3, 12, 1)), ("3.14", (3, 11, 7)), (None, (3, 11, 7))):
+        choice = await chosen(machine_of_three, None, None, otherwise=otherwise)
+        assert choice.interpreter is not None
+        assert choice.interpreter.version == version
+
+
+@pytest.mark.parametrize(
+    ("argument", "requires", "version"),
+    [("3.11", None, (3, 11, 7)), (None, ">=3.11", (3, 13, 0)), (None, "<3.12", (3, 11, 7))],
+)
+async def test_the_usual_version_gives_way_to_anybody_who_asks(
+    machine_of_three: Machine, argument: str | None, requires: str | None, version: Version
+) -> None:
+    choice = await chosen(machine_of_three, argument, requires, otherwise="3.12")
+    assert choice.interpreter is not None
+    assert choice.interpreter.version == version
+
+
+async def test_the_usual_version_is_never_downloaded_while_another_is_here(machine: Machine) -> None:
+    machine.python("path/python3", (3, 11, 7))
+    machine.path("path")
+    assert (await chosen(machine, None, None, {}, otherwise="3.13")).interpreter is not None

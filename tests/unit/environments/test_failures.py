@@ -136,3 +136,31 @@ def test_the_words_of_earlier_versions_of_uv_are_understood() -> None:
         "  ╰─▶ Because you require a==1 and a==2, no.\n"
     )
     assert explain(stderr, {}).message == "The requirements cannot be met: Because you require a==1 and a==2, no."
+
+
+@pytest.mark.parametrize(
+    "stderr",
+    [
+        "error: Failed to write to `/x/y`\n  cause: No space left on device (os error 28)\n",
+        "error: Failed to fetch: https://x.org/a.whl\n  cause: failed to write: Disk quota exceeded (os error 122)\n",
+    ],
+)
+def test_a_full_disk_is_called_so_whatever_uv_was_about_to_do(stderr: str) -> None:
+    failure = explain(stderr, {})
+    assert (failure.kind, failure.message) == (
+        "disk",
+        "The disk is full, so the environment could not be made; free some space and try again.",
+    )
+    assert failure.detail == stderr.strip()
+
+
+@pytest.mark.case("B037")
+def test_credentials_are_in_no_part_of_a_failure() -> None:
+    stderr = (
+        "error: Failed to fetch: `https://u:SEC@RET@index.example/simple/attrs/`\n"
+        "  cause: HTTP status client error (403 Forbidden) for url (https://SECRET@index.example/simple/attrs/)\n"
+    )
+    failure = explain(stderr, {"UV_DEFAULT_INDEX": "https://u:SECRET@index.example/simple"})
+    assert failure.message == "The package index index.example answered 403 Forbidden."
+    assert "SEC" not in repr(failure)
+    assert "RET" not in repr(failure)

@@ -1,6 +1,6 @@
-from collections.abc import Callable, Sequence
+import sys
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import Any
 
 import pytest
 
@@ -10,58 +10,14 @@ from pyexec.domain.errors import (
     NotFoundError,
     UvNotFoundError,
 )
-from pyexec.environments.interpreters import Interpreter
-from pyexec.environments.plan import Planner, RunPlan
-from tests.unit.environments.conftest import Machine
+from pyexec.environments.orders import BuildOrder
+from pyexec.environments.plan import RunPlan
+from tests.unit.environments.bench import FRESH_SECONDS, OWNER, Bench, order_of
+from tests.unit.environments.conftest import Machine, Write
 
-Write = Callable[[str, str | bytes], Path]
 HEADER = b"# /// script\n# dependencies = ['rich']\n# requires-python = '>=3.12'\n# ///\n"
-
-
-class Changes(TypedDict, total=False):
-    script: Path
-    header_source: bytes
-    args: Sequence[str]
-    use_uv: bool
-    python_version: str | None
-    dependencies: Sequence[str]
-    folder: Path
-    directory: Path
-    project: bool
-
-
-class Bench:
-    """A machine with uv, Python 3.11 on PATH and 3.13 in pyenv, and a script to plan."""
-
-    def __init__(self, machine: Machine, tmp_path: Path) -> None:
-        self.machine = machine
-        self.uv = machine.program("path/uv")
-        self.python = machine.python("path/python3", (3, 11, 7))
-        self.newer = machine.python("home/.pyenv/versions/3.13.0/bin/python", (3, 13, 0))
-        machine.path("path")
-        machine.environ["UV_PYTHON_DOWNLOADS"] = "never"
-        self.directory = tmp_path / "work"
-        self.directory.mkdir()
-        self.folder = tmp_path / "executions" / "1"
-
-    async def plan(self, **changes: Unpack[Changes]) -> RunPlan:
-        planner = Planner(self.machine.finder(), self.machine.environ, self.machine.root / "own")
-        asked: Changes = {
-            "script": Path("main.py"),
-            "header_source": b"",
-            "args": (),
-            "use_uv": True,
-            "python_version": None,
-            "dependencies": (),
-            "folder": self.folder,
-            "directory": self.directory,
-            "project": True,
-            **changes,
-        }
-        return await planner.plan(**asked)
-
-    def asked_for(self) -> list[str]:
-        return (self.folder / "requirements.in").read_text(encoding="utf-8").splitlines()
+EMPTY_HEADER = b"# /// script\n# dependencies = []\n# ///\n"
+DIGEST = "a" * 32
 
 
 @pytest.fixture
@@ -70,43 +26,99 @@ def bench(machine: Machine, tmp_path: Path) -> Bench:
 
 
 async def test_a_script_that_needs_nothing_is_run_without_preparation(bench: Bench) -> None:
-    plan = await bench.plan(args=["a", "--b"])
-    assert plan == RunPlan(
-        prepare=(),
+    assert await bench.plan(args=("a", "--b")) == RunPlan(
         argv=(str(bench.python), "main.py", "a", "--b"),
         strategy="uv-run",
         python=str(bench.python),
-        interpreter=Interpreter(path=bench.python, version=(3, 11, 7)),
+        python_version="3.11.7",
         first_on_path=bench.python.parent,
     )
-    assert not bench.folder.exists()
+    assert bench.remembered() == []
 
 
-async def test_packages_are_resolved_then_fetched_then_used_offline(bench: Bench) -> None:
-    plan = await bench.plan(dependencies=["rich", "numpy>=2"])
-    resolved = bench.folder / "resolved.txt"
-    assert plan.requirements == ("rich", "numpy>=2")
-    assert plan.resolved == resolved
-    assert bench.asked_for() == ["rich", "numpy>=2"]
-    resolve, warm = plan.prepare
-    assert resolve[1:3] == ("pip", "compile")
-    assert resolve[-1] == str(bench.folder / "requirements.in")
-    for command in (warm, plan.argv):
-        assert command[command.index("--with-requirements") + 1] == str(resolved)
-        assert "--isolated" in command
-    assert "--offline" not in resolve + warm
-    assert "--offline" in plan.argv
+async def test_packages_are_made_ready_by_a_program_that_is_told_everything_through_a_pipe(bench: Bench) -> None:
+    plan = await bench.plan(dependencies=("rich", "numpy>=2"), constraints=("numpy<3",), args=("a",))
+    order = order_of(plan)
+    assert plan.prepare is not None
+    assert plan.prepare.argv == (sys.executable, "-I", "-m", "pyexec.environments.build")
+    assert plan == RunPlan(
+        prepare=plan.prepare,
+        argv=(str(bench.python), "main.py", "a"),
+        strategy="uv-run",
+        python=str(bench.python),
+        python_version="3.11.7",
+    )
+    assert order == BuildOrder(
+        root=str(bench.store.root),
+        uv=str(bench.uv),
+        key=order.key,
+        python=str(bench.python),
+        python_version="3.11.7",
+        requirements=("rich", "numpy>=2"),
+        constraints=("numpy<3",),
+        fresh_seconds=FRESH_SECONDS,
+        folder=str(bench.asked.folder),
+        holder="1",
+        holder_lock=str(bench.asked.holder_lock),
+        owner=OWNER,
+        asked=("rich", "numpy>=2"),
+    )
+    assert bench.remembered() == []
 
 
-async def test_a_uv_that_keeps_no_cache_is_not_made_to_run_from_it(bench: Bench) -> None:
-    bench.machine.environ["UV_NO_CACHE"] = "1"
-    assert "--offline" not in (await bench.plan(dependencies=["rich"])).argv
+async def test_a_ready_environment_is_leased_and_its_interpreter_runs_at_once(bench: Bench) -> None:
+    asked: dict[str, Any] = {"dependencies": ("pluggy",), "args": ("a",)}
+    bench.resolve((await bench.order(**asked)).key, DIGEST, notes=("The index was slow.",))
+    made = bench.make(DIGEST, "pluggy==1.5.0")
+    plan = await bench.plan(**asked)
+    assert plan.environment is not None
+    assert plan == RunPlan(
+        argv=(str(made.python), "main.py", "a"),
+        strategy="uv-run",
+        python=str(made.python),
+        python_version="3.11.7",
+        environment=plan.environment,
+        packages=("pluggy==1.5.0",),
+        first_on_path=made.python.parent,
+        notes=("The index was slow.",),
+    )
+    assert bench.leases(DIGEST) == {"1": str(bench.asked.holder_lock)}
+
+
+async def test_an_old_resolution_is_asked_for_again_though_its_environment_is_ready(bench: Bench) -> None:
+    key = (await bench.order(dependencies=("pluggy",))).key
+    bench.make(DIGEST)
+    bench.resolve(key, DIGEST, age=FRESH_SECONDS - 60)
+    assert (await bench.plan(dependencies=("pluggy",))).prepare is None
+    bench.resolve(key, DIGEST, age=FRESH_SECONDS)
+    assert (await bench.order(dependencies=("pluggy",))).key == key
+
+
+async def test_an_environment_that_is_gone_or_half_made_is_made_again(bench: Bench) -> None:
+    key = (await bench.order(dependencies=("pluggy",))).key
+    bench.resolve(key, DIGEST)
+    assert (await bench.order(dependencies=("pluggy",))).key == key
+    (bench.store.folder(DIGEST) / "bin").mkdir(parents=True)
+    (bench.store.folder(DIGEST) / "bin" / "python").symlink_to(bench.python)
+    assert (await bench.order(dependencies=("pluggy",))).key == key
+    assert bench.leases(DIGEST) == {}
+
+
+async def test_an_environment_that_gets_a_name_is_always_prepared(bench: Bench) -> None:
+    url = "lib @ https://user:SECRET@x.org/lib.whl"
+    key = (await bench.order(dependencies=(url,))).key
+    bench.resolve(key, DIGEST)
+    bench.make(DIGEST)
+    order = await bench.order(dependencies=(url,), keep_as="tools")
+    assert (order.key, order.name, order.owner, order.requirements) == (key, "tools", OWNER, (url,))
+    assert order.asked == ("lib @ https://x.org/lib.whl",)
+    assert (await bench.order(keep_as="bare")).requirements == ()
 
 
 async def test_the_header_and_the_call_are_put_together(bench: Bench) -> None:
-    plan = await bench.plan(header_source=HEADER, dependencies=["numpy>=2", "rich"])
-    assert plan.requirements == ("rich", "numpy>=2")
-    assert plan.interpreter == Interpreter(path=bench.newer, version=(3, 13, 0))
+    order = await bench.order(header_source=HEADER, dependencies=("numpy>=2", "rich"))
+    assert order.requirements == ("rich", "numpy>=2")
+    assert (order.python, order.python_version) == (str(bench.newer), "3.13.0")
 
 
 @pytest.mark.case("B027")
@@ -115,18 +127,33 @@ async def test_a_header_and_a_call_that_exclude_each_other_are_refused_before_an
 ) -> None:
     header = HEADER.replace(b"rich", b"pluggy==1.4.0")
     with pytest.raises(InvalidArgumentError, match=r"'pluggy==1\.4\.0' in the script's header and 'pluggy==1\.5\.0'"):
-        await bench.plan(header_source=header, dependencies=["pluggy==1.5.0"])
-    assert not bench.folder.exists()
+        await bench.plan(header_source=header, dependencies=("pluggy==1.5.0",))
+    assert bench.remembered() == []
+    assert not bench.asked.folder.exists()
+
+
+@pytest.mark.parametrize("bad", ["-r x", "?", "a==1,==2"])
+async def test_a_fault_in_the_constraints_is_said_to_be_there(bench: Bench, bad: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=" in constraints"):
+        await bench.plan(dependencies=("rich",), constraints=(bad,))
 
 
 async def test_a_header_that_asks_for_nothing_hides_what_the_interpreter_has(bench: Bench) -> None:
-    plan = await bench.plan(header_source=b"# /// script\n# dependencies = []\n# ///\n")
-    assert "--isolated" in plan.argv
-    assert plan.prepare == ()
+    order = await bench.order(header_source=EMPTY_HEADER)
+    assert (order.requirements, order.python) == ((), str(bench.python))
 
 
 async def test_the_version_of_the_call_is_used(bench: Bench) -> None:
     assert (await bench.plan(python_version="3.13")).python == str(bench.newer)
+    assert (await bench.order(python_version="3.13", dependencies=("rich",))).python == str(bench.newer)
+
+
+async def test_when_nobody_asks_a_script_runs_on_the_version_of_the_server_if_that_is_here(bench: Bench) -> None:
+    bench.machine.python("path/python3", (3, 13, 1))
+    own = bench.machine.python("path/python3.11", (3, 11, 9))
+    assert (await bench.plan()).python == str(own)
+    own.unlink()
+    assert (await bench.plan()).python == str(bench.python)
 
 
 @pytest.mark.case("B029")
@@ -135,65 +162,19 @@ async def test_a_version_outside_of_the_header_is_refused(bench: Bench) -> None:
         await bench.plan(header_source=HEADER, python_version="3.11")
 
 
-async def test_a_python_uv_has_to_download_is_fetched_before_anything_is_resolved(bench: Bench) -> None:
+async def test_a_python_uv_has_to_download_makes_a_request_that_cannot_be_remembered_yet(bench: Bench) -> None:
     del bench.machine.environ["UV_PYTHON_DOWNLOADS"]
-    plan = await bench.plan(python_version="3.14", dependencies=["rich"])
-    assert (plan.python, plan.interpreter) == ("3.14", None)
-    fetch, resolve, warm = plan.prepare
-    assert "--with-requirements" not in fetch
-    for command in (fetch, resolve, warm, plan.argv):
-        assert command[command.index("--python") + 1] == "3.14"
-    assert (await bench.plan(python_version="3.14")).prepare == (fetch,)
+    for asked in ((), ("rich",)):
+        plan = await bench.plan(python_version="3.14", dependencies=asked)
+        order = order_of(plan)
+        assert (order.key, order.python, order.python_version) == (None, "3.14", None)
+        assert order.requirements == asked
+        assert (plan.python, plan.python_version, plan.argv[0]) == ("3.14", None, "3.14")
 
 
 async def test_a_python_uv_may_not_download_is_an_error(bench: Bench) -> None:
     with pytest.raises(InterpreterNotFoundError):
         await bench.plan(python_version="3.14")
-
-
-async def test_the_project_a_script_lies_in_gives_its_packages_and_its_range(bench: Bench, write: Write) -> None:
-    file = write("work/pyproject.toml", "[project]\ndependencies = ['rich']\nrequires-python = '>=3.12'\n")
-    plan = await bench.plan()
-    assert plan.requirements == ("rich",)
-    assert plan.python == str(bench.newer)
-    with pytest.raises(InvalidArgumentError, match=f"does not fit requires-python '>=3.12' in {file}"):
-        await bench.plan(python_version="3.11")
-
-
-@pytest.mark.case("B030")
-async def test_inline_code_a_header_and_packages_of_the_calls_own_leave_the_project_out(
-    bench: Bench, write: Write
-) -> None:
-    write("work/pyproject.toml", "[project]\ndependencies = ['rich']\nrequires-python = '>=3.12'\n")
-    assert (await bench.plan(project=False)).requirements == ()
-    assert (await bench.plan(project=False)).python == str(bench.python)
-    assert (await bench.plan(dependencies=["numpy"])).requirements == ("numpy",)
-    assert (await bench.plan(header_source=b"# /// script\n# dependencies = []\n# ///\n")).requirements == ()
-
-
-@pytest.mark.case("B030")
-@pytest.mark.parametrize("content", ["[tool.ruff]\n", "[project]\nname = 'x'\n", "[project\n"])
-async def test_a_project_that_asks_for_nothing_changes_nothing(bench: Bench, write: Write, content: str) -> None:
-    write("work/pyproject.toml", content)
-    plan = await bench.plan()
-    assert (plan.requirements, plan.prepare) == ((), ())
-    assert "--isolated" not in plan.argv
-
-
-async def test_what_a_project_has_beside_plain_requirements_is_noted(bench: Bench, write: Write) -> None:
-    file = write(
-        "work/pyproject.toml",
-        "[project]\ndependencies = ['rich', 'mine']\n[tool.uv.sources]\nmine = {workspace = true}\n",
-    )
-    plan = await bench.plan()
-    assert plan.requirements == ("rich",)
-    assert plan.notes == (f"mine lies in the project ({file}) itself and was not installed.",)
-
-
-async def test_a_fault_in_a_projects_requirements_names_its_file(bench: Bench, write: Write) -> None:
-    file = write("work/pyproject.toml", "[project]\ndependencies = ['?']\n")
-    with pytest.raises(InvalidArgumentError, match=f"in {file} cannot be read"):
-        await bench.plan()
 
 
 async def test_local_paths_start_at_the_script_in_a_header_and_at_the_directory_in_a_call(
@@ -202,21 +183,34 @@ async def test_local_paths_start_at_the_script_in_a_header_and_at_the_directory_
     for path in ("work/tools/lib/x", "work/other/x"):
         write(path, "")
     header = b"# /// script\n# dependencies = ['./lib', 'a']\n# [tool.uv.sources]\n# a = {path = 'lib'}\n# ///\n"
-    plan = await bench.plan(script=Path("tools/main.py"), header_source=header, dependencies=["./other"])
+    order = await bench.order(script=Path("tools/main.py"), header_source=header, dependencies=("./other",))
     work = f"file://{tmp_path}/work"
-    assert plan.requirements == (f"{work}/tools/lib", f"a @ {work}/tools/lib", f"{work}/other")
+    assert order.requirements == (f"{work}/tools/lib", f"a @ {work}/tools/lib", f"{work}/other")
+    assert order.editables == ()
 
 
-async def test_a_local_path_with_nothing_there_is_not_found(bench: Bench) -> None:
+async def test_an_editable_project_is_resolved_like_any_and_told_apart(
+    bench: Bench, write: Write, tmp_path: Path
+) -> None:
+    write("work/lib/pyproject.toml", "")
+    header = b"# /// script\n# dependencies = ['a[x]']\n# [tool.uv.sources]\n# a = {path='lib', editable=true}\n# ///\n"
+    for changes in ({"dependencies": ("-e ./lib[x]",)}, {"header_source": header}):
+        order = await bench.order(**changes)
+        assert order.requirements == (f"file://{tmp_path}/work/lib[x]",)
+        assert order.editables == (f"{tmp_path}/work/lib",)
+
+
+@pytest.mark.parametrize("gone", ["./gone", "lib @ ./gone", "-e ./gone"])
+async def test_a_local_path_with_nothing_there_is_not_found(bench: Bench, gone: str) -> None:
     with pytest.raises(NotFoundError):
-        await bench.plan(dependencies=["./gone"])
+        await bench.plan(dependencies=(gone,))
 
 
-async def test_options_of_a_header_reach_every_command_that_needs_them(bench: Bench) -> None:
+async def test_options_of_a_header_and_an_index_of_the_call_are_handed_on(bench: Bench) -> None:
     header = b"# /// script\n# dependencies = ['rich']\n# [[tool.uv.index]]\n# url = 'https://x.org/simple'\n# ///\n"
-    plan = await bench.plan(header_source=header)
-    for command in (*plan.prepare, plan.argv):
-        assert command[command.index("--index") + 1] == "https://x.org/simple"
+    order = await bench.order(header_source=header, index_url="https://y.org/simple")
+    assert order.options == ("--index", "https://x.org/simple")
+    assert order.index_url == "https://y.org/simple"
 
 
 async def test_a_header_that_cannot_be_read_is_refused_with_uv_and_noted_without(bench: Bench) -> None:
@@ -228,12 +222,11 @@ async def test_a_header_that_cannot_be_read_is_refused_with_uv_and_noted_without
 
 async def test_without_uv_the_python_on_path_runs_the_script(bench: Bench) -> None:
     bench.uv.unlink()
-    assert await bench.plan(use_uv=False, args=["-x"], script=Path("-m")) == RunPlan(
-        prepare=(),
+    assert await bench.plan(use_uv=False, args=("-x",), script=Path("-m")) == RunPlan(
         argv=(str(bench.python), "./-m", "-x"),
         strategy="system-python",
         python=str(bench.python),
-        interpreter=Interpreter(path=bench.python, version=(3, 11, 7)),
+        python_version="3.11.7",
     )
 
 
@@ -247,13 +240,19 @@ async def test_without_uv_an_activated_environment_is_used_by_its_own_name(bench
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"use_uv": False, "python_version": "3.13"}, "python_version needs use_uv=true; "),
-        ({"use_uv": False, "dependencies": ["rich"]}, "dependencies need use_uv=true; "),
+        ({"python_version": "3.13"}, "python_version needs use_uv=true; without uv the script runs on the python3"),
+        ({"dependencies": ("rich",)}, "dependencies needs use_uv=true; without uv nothing is installed"),
+        ({"constraints": ("rich",)}, "constraints needs use_uv=true; without uv nothing is installed"),
+        ({"index_url": "https://x.org"}, "index_url needs use_uv=true; without uv nothing is installed"),
+        ({"environment": "tools"}, "environment needs use_uv=true; without uv nothing is installed"),
     ],
+    ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
 )
-async def test_what_needs_uv_is_refused_without_it_in_a_sentence(bench: Bench, changes: Changes, message: str) -> None:
+async def test_what_needs_uv_is_refused_without_it_in_a_sentence(
+    bench: Bench, changes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        await bench.plan(**changes)
+        await bench.plan(use_uv=False, **changes)
 
 
 @pytest.mark.case("B029")
@@ -273,18 +272,30 @@ async def test_without_uv_installed_a_run_with_it_is_refused(bench: Bench) -> No
         await bench.plan()
 
 
+async def test_the_uv_that_comes_with_us_makes_environments(bench: Bench) -> None:
+    own = bench.machine.program("own/bin/uv")
+    assert (await bench.order(dependencies=("rich",))).uv == str(own)
+
+
 async def test_an_argument_no_process_can_have_is_refused(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match="NUL"):
-        await bench.plan(args=["a\0b"])
-
-
-async def test_a_folder_uv_cannot_take_a_list_from_is_refused(bench: Bench, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="a path with a comma"):
-        await bench.plan(dependencies=["rich"], folder=tmp_path / "a,b")
+        await bench.plan(args=("a\0b",))
 
 
 @pytest.mark.case("B190")
-async def test_no_variable_of_the_server_stands_on_a_command_line(bench: Bench) -> None:
+@pytest.mark.case("B037")
+async def test_no_secret_stands_on_a_command_line_or_in_what_is_shown_of_a_plan(bench: Bench) -> None:
     bench.machine.environ |= {"UV_INDEX_MINE_PASSWORD": "SECRET", "PYEXEC_CLIENT_SECRET": "SECRET"}
-    plan = await bench.plan(dependencies=["rich"])
-    assert not any("SECRET" in word for command in (*plan.prepare, plan.argv) for word in command)
+    asked: dict[str, Any] = {
+        "dependencies": ("rich", "lib @ https://SECRET@x.org/lib.whl"),
+        "constraints": ("numpy @ https://u:SECRET@x.org/numpy.whl",),
+        "index_url": "https://u:SECRET@x.org/simple",
+        "environ": {"UV_INDEX_MINE_PASSWORD": "SECRET"},
+    }
+    plan = await bench.plan(**asked)
+    assert plan.prepare is not None
+    assert not any("SECRET" in word for word in (*plan.prepare.argv, *plan.argv))
+    assert "SECRET" not in repr(plan)
+    order = order_of(plan)
+    assert "SECRET" not in repr(order)
+    assert (order.index_url, order.requirements) == (asked["index_url"], asked["dependencies"])

@@ -1,9 +1,11 @@
+import os
 from pathlib import Path
 
 import pytest
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
-from pyexec.environments.requirements import anchored, combine, is_local, read_resolved
+from pyexec.environments.local import local_path
+from pyexec.environments.requirements import anchored, combine, editable_of, is_local, unmet
 
 
 @pytest.mark.case("B027")
@@ -86,13 +88,25 @@ def test_a_url_without_a_name_is_refused_with_the_form_that_works() -> None:
     assert caught.value.hint == "Write 'name @ URL' to install from a URL."
 
 
-@pytest.mark.parametrize("bad", ["-e ./x", "-e.", "--editable ./x", "--editable=./x"])
-def test_an_editable_install_is_refused_in_a_sentence(bad: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="is an editable install, which would write there"):
+@pytest.mark.parametrize("asked", ["-e ./x", "-e   ./x", "-e=./x", " --editable ./x ", "--editable=./x"])
+def test_a_local_project_may_be_editable_and_is_written_in_one_way(asked: str) -> None:
+    assert combine([asked], ["-e ./x", "./x"]) == ("-e ./x", "./x")
+
+
+@pytest.mark.parametrize("bad", ["-e rich", "-e git+https://x.org/lib", "-e lib @ ./lib", "--editable=x"])
+def test_only_a_path_may_be_editable(bad: str) -> None:
+    with pytest.raises(InvalidArgumentError, match="is editable, and not the path of a local project") as caught:
         combine([], [bad])
+    assert caught.value.hint is not None
 
 
-@pytest.mark.parametrize("bad", ["--index-url=https://evil.example", "-r /etc/passwd", "-", " --pre", "-rx"])
+def test_an_editable_requirement_is_told_from_others() -> None:
+    assert editable_of("-e ./x") == "./x"
+    assert editable_of("./x") is None
+    assert editable_of("rich") is None
+
+
+@pytest.mark.parametrize("bad", ["--index-url=https://evil.example", "-r /etc/passwd", "-", " --pre", "-rx", "-e", "-e.", "--editable-x ./x"])
 def test_an_option_is_no_requirement(bad: str) -> None:
     with pytest.raises(InvalidArgumentError, match="is an option for the installer, not a package"):
         combine([], [bad])
@@ -107,6 +121,33 @@ def test_a_requirement_is_one_line(bad: str) -> None:
 def test_the_message_calls_the_first_list_what_the_caller_calls_it() -> None:
     with pytest.raises(InvalidArgumentError, match=r"in /p/pyproject\.toml cannot be read"):
         combine(["?"], [], header_is="/p/pyproject.toml")
+
+
+def test_the_message_calls_the_second_list_what_the_caller_calls_it() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"'a==1' in the script's header and 'a==2' in constraints\."):
+        combine(["a==1"], ["a==2"], argument_is="constraints")
+
+
+@pytest.mark.case("B037")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--index-url https://u:SECRET@x.org/simple"],
+        ["-e git+https://SECRET@x.org/lib"],
+        ["https://SECRET@x.org/lib.whl"],
+        ["lib @ https://u:SEC@RET@x.org/lib.whl\n;"],
+        ["lib @ https://u:SECRET@x.org/a.whl ; bad"],
+        ["lib @ https://u:SECRET@x.org/a.whl", "lib @ https://u:SECRET@x.org/b.whl"],
+        ["lib @ https://x.org/a.whl\nlib2 @ https://SECRET@x.org/b.whl"],
+    ],
+)
+def test_credentials_in_what_is_refused_are_not_shown(asked: list[str]) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        combine([], asked)
+    shown = f"{caught.value.sentence()} {caught.value.details}"
+    assert "https://***@x.org" in shown
+    assert "SEC" not in shown
+    assert "RET" not in shown
 
 
 @pytest.mark.parametrize("path", ["./x", "../x", "/x", ".", "..", "file:///x"])
@@ -140,9 +181,57 @@ def test_a_local_path_with_nothing_there_is_not_found(tmp_path: Path, gone: str)
         anchored(gone, tmp_path)
 
 
-def test_a_resolved_list_is_read_without_options_comments_and_hashes() -> None:
-    text = (
-        "# made by uv\n--index-url https://index.example/simple\n\nlib @ file:///srv/lib\npluggy==1.5.0 \\\n"
-        "    --hash=sha256:00 \\\n    --hash=sha256:01\nrich==15.0.0\n    # via -r requirements.in\n"
-    )
-    assert read_resolved(text) == ("lib @ file:///srv/lib", "pluggy==1.5.0", "rich==15.0.0")
+def test_a_file_url_stays_as_it_is_with_a_name_and_without(tmp_path: Path) -> None:
+    for same in ("file:///srv/lib[x]", "lib[x] @ file:///srv/lib", "lib @ file:///srv/lib ; python_version > '3'"):
+        assert anchored(same, tmp_path) == same
+
+
+def test_an_editable_path_becomes_a_url_too_and_has_to_be_a_project(tmp_path: Path) -> None:
+    (tmp_path / "my lib").mkdir()
+    (tmp_path / "lib.whl").touch()
+    assert anchored("-e ./my lib[x]", tmp_path) == f"-e file://{tmp_path}/my%20lib[x]"
+    assert anchored(f"-e file://{tmp_path}/my%20lib", Path("/")) == f"-e file://{tmp_path}/my%20lib"
+    with pytest.raises(InvalidArgumentError, match=f"^{tmp_path}/lib.whl is not a project, so '-e ./lib.whl' cannot"):
+        anchored("-e ./lib.whl", tmp_path)
+    with pytest.raises(InvalidArgumentError, match=r"^file://\[x is not a project"):
+        anchored("-e file://[x", tmp_path)
+
+
+def test_a_folder_whose_name_is_no_text_becomes_a_url_that_leads_there(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    url = anchored(".", folder)
+    assert url == f"file://{tmp_path}/%FF"
+    assert local_path(url) == folder
+
+
+PACKAGES = ("typing-extensions==4.12.0", "lib @ file:///srv/a==b", "torch==2.6.0+cpu", "beta==1.0b1")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Typing_Extensions",
+        "typing-extensions>=4,<5",
+        "lib>=3",
+        "lib @ https://x.org/lib.whl",
+        "torch==2.6.0",
+        "beta>=0.9",
+        "gone; python_version < '3.13'",
+        "gone; python_full_version < '3.13.2'",
+        "gone; sys_platform == 'win32'",
+    ],
+)
+def test_a_requirement_is_met_by_a_version_that_fits_and_by_a_url_of_that_name(asked: str) -> None:
+    assert unmet([asked], PACKAGES, "3.13.2") == []
+
+
+def test_what_is_missing_is_told_with_what_is_there_instead() -> None:
+    asked = ["rich", "typing-extensions>=5", "./lib", "-e ./lib", "gone; python_version >= '3.13'"]
+    assert unmet(asked, PACKAGES, "3.13.2") == [
+        "'rich' (not there)",
+        "'typing-extensions>=5' (there is 4.12.0)",
+        "./lib (a local project)",
+        "-e ./lib (a local project)",
+        "\"gone; python_version >= '3.13'\" (not there)",
+    ]

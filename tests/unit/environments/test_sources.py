@@ -28,7 +28,8 @@ def test_without_settings_requirements_stay_as_they_are() -> None:
             "lib @ git+ssh://git@x.org/lib@main#subdirectory=py",
         ),
         ({"path": "../my lib"}, "lib @ file:///srv/my%20lib"),
-        ({"path": "/opt/lib", "editable": True}, "lib @ file:///opt/lib"),
+        ({"path": "/opt/lib", "editable": False}, "lib @ file:///opt/lib"),
+        ({"path": "/opt/my lib", "editable": True}, "-e file:///opt/my%20lib"),
         ({"index": "torch"}, "lib>=1"),
     ],
 )
@@ -39,11 +40,12 @@ def test_a_source_becomes_part_of_the_requirement(source: dict[str, object], req
 def test_extras_and_markers_are_kept_and_a_url_of_ones_own_wins() -> None:
     sources: dict[str, object] = {"sources": {"lib": {"url": "https://x.org/lib.whl"}}}
     assert apply(
-        ["lib[b,a]>1; python_version > '3'", "lib @ https://y.org/lib.whl", "./lib"], sources
+        ["lib[b,a]>1; python_version > '3'", "lib @ https://y.org/lib.whl", "./lib", "-e ./lib"], sources
     ).requirements == (
         'lib[a,b] @ https://x.org/lib.whl ; python_version > "3"',
         "lib @ https://y.org/lib.whl",
         "./lib",
+        "-e ./lib",
     )
 
 
@@ -53,11 +55,25 @@ def test_a_source_that_cannot_be_said_is_refused_rather_than_taken_from_the_inde
         apply(["lib"], {"sources": {"lib": source}})
 
 
-@pytest.mark.parametrize("source", [{"workspace": True}, {"path": "lib", "editable": True}])
-def test_in_a_project_its_own_packages_are_left_out_with_a_note(source: object) -> None:
-    applied = apply(["lib", "rich"], {"sources": {"lib": source}}, place="project")
+def test_in_a_project_the_members_of_its_workspace_are_left_out_with_a_note() -> None:
+    applied = apply(["lib", "rich"], {"sources": {"lib": {"workspace": True}}}, place="project")
     assert applied.requirements == ("rich",)
-    assert applied.notes == ("lib lies in the project (the script's header) itself and was not installed.",)
+    assert applied.notes == (
+        "lib is in the workspace of the script's header, which has no uv.lock, and was not installed.",
+    )
+
+
+def test_in_a_project_what_lies_beside_it_is_installed_from_there() -> None:
+    sources: dict[str, object] = {"a": {"path": "../a"}, "b": {"path": "b", "editable": True}}
+    applied = apply(["a[x]", "b"], {"sources": sources}, place="project")
+    assert applied == Applied(requirements=("a[x] @ file:///srv/a", "-e file:///srv/app/b"))
+
+
+def test_an_editable_source_keeps_extras_and_marker() -> None:
+    source = {"path": "lib", "editable": True}
+    assert apply(["lib[b,a]; python_version > '3'"], {"sources": {"lib": source}}).requirements == (
+        '-e file:///srv/app/lib[a,b] ; python_version > "3"',
+    )
 
 
 def test_a_header_may_name_indexes_and_a_date() -> None:

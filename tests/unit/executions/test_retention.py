@@ -35,7 +35,7 @@ class World:
         self.held: list[Claim] = []
 
     def retention(self, **limits: Any) -> Retention:
-        return Retention(self.folder, self.store, Settler(self.folder, self.store, {}), ExecutionLimits(**limits))
+        return Retention(self.folder, self.store, Settler(self.folder, self.store), ExecutionLimits(**limits))
 
     def add(
         self, state: State = "completed", *, hours_ago: float = 1, size: int = 10, owner: Principal = OWNER
