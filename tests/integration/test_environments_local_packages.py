@@ -1,10 +1,12 @@
 """Packages that lie on this machine: a change in one is seen, and nothing is made in the folder they lie in."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from tests.integration.engine import outcome_of
 from tests.integration.environments import SEEN, SHOW, UvEngine, listing, make_wheel, origin, project, uv, write
 
 pytestmark = pytest.mark.needs_uv
@@ -81,8 +83,10 @@ async def test_a_change_in_an_editable_one_is_seen_without_a_build(uv_engine: Uv
     assert origin(uv_engine, digest, "lpkg")["dir_info"] == {"editable": True}
 
 
-@pytest.mark.parametrize("kind", ["", "-e "], ids=["installed", "editable"])
-@pytest.mark.parametrize("backend", ["uv_build", "setuptools", "flit_core", "hatchling"])
+@pytest.mark.parametrize(
+    ("backend", "kind"),
+    [("uv_build", ""), ("uv_build", "-e "), ("setuptools", ""), ("flit_core", "-e "), ("hatchling", "")],
+)
 async def test_nothing_is_made_in_the_folder_of_a_local_package(
     uv_engine: UvEngine, backend: str, kind: str
 ) -> None:
@@ -100,10 +104,7 @@ async def test_nothing_is_made_in_the_folder_of_a_local_package(
     assert folder.is_dir()
 
 
-@pytest.mark.parametrize("kind", ["", "-e "], ids=["installed", "editable"])
-async def test_what_only_the_build_knows_is_asked_of_it_and_nothing_is_left_behind(
-    uv_engine: UvEngine, kind: str
-) -> None:
+async def test_what_only_the_build_knows_is_asked_of_it_and_nothing_is_left_behind(uv_engine: UvEngine) -> None:
     module = "V = 1\ncomputed = '.'.join(['4', '2'])\n"  # Only by importing it its version is known.
     folder = write(
         uv_engine.directory / "lp",
@@ -113,7 +114,7 @@ async def test_what_only_the_build_knows_is_asked_of_it_and_nothing_is_left_behi
 
     printed = await uv_engine.printed_by(
         SHOW + SEEN,
-        dependencies=[f"{kind}./lp"],
+        dependencies=["-e ./lp"],
         args=["lpkg", "six"],
         env_vars={"PYTHONDONTWRITEBYTECODE": "1"},
     )
@@ -166,17 +167,19 @@ async def test_a_local_package_may_be_named_by_a_file_url_and_have_extras(uv_eng
 
 
 async def test_a_build_that_fails_is_said_with_the_package_and_all_that_it_told(uv_engine: UvEngine) -> None:
-    setup = "raise SystemExit('no compiler for you')\n"
-    folder = write(uv_engine.directory / "lp", {"setup.py": setup})
+    backend = "def build_wheel(*given): raise SystemExit('no compiler for you')\n"
+    folder = write(uv_engine.directory / "lp", {"pyproject.toml": BACKEND, "backend.py": backend})
     before = listing(folder)
 
     execution = await uv_engine.run("print('ran')", dependencies=["./lp"])
 
-    assert execution.outcome is not None
-    assert execution.outcome.reason is not None
-    assert execution.outcome.detail is not None
-    assert execution.outcome.reason.startswith(f"Failed to build {folder}: The build backend returned an error: ")
-    assert "no compiler for you" in execution.outcome.detail
+    outcome = outcome_of(execution)
+    assert outcome.reason == (
+        f"Failed to build {folder}: The build backend returned an error: "
+        "Call to `backend.build_wheel` failed (exit status: 1)."
+    )
+    assert outcome.detail is not None
+    assert "no compiler for you" in outcome.detail
     assert uv_engine.store.digests() == []
     assert listing(folder) == before
 
@@ -195,8 +198,6 @@ async def test_a_repository_is_installed_at_a_commit_and_the_result_says_which(u
 
 def commit_all(folder: Path) -> str:
     """Put a folder into a repository of its own; return the commit."""
-    import subprocess
-
     def git(*arguments: str) -> str:
         person = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
         done = subprocess.run(["git", *person, *arguments], cwd=folder, check=True, capture_output=True, text=True)

@@ -68,9 +68,7 @@ async def test_inline_code_a_header_and_packages_of_the_calls_own_leave_the_proj
 
 @pytest.mark.case("B030")
 @pytest.mark.parametrize("content", ["[tool.ruff]\n", "[project]\nname = 'x'\n", "[project\n"])
-async def test_a_project_that_asks_for_nothing_changes_nothing(
-    bench: ProjectBench, write: Write, content: str
-) -> None:
+async def test_a_project_that_asks_for_nothing_changes_nothing(bench: ProjectBench, write: Write, content: str) -> None:
     write("work/pyproject.toml", content)
     plan = await bench.plan()
     assert (plan.prepare, plan.python) == (None, str(bench.python))

@@ -106,7 +106,9 @@ def test_an_editable_requirement_is_told_from_others() -> None:
     assert editable_of("rich") is None
 
 
-@pytest.mark.parametrize("bad", ["--index-url=https://evil.example", "-r /etc/passwd", "-", " --pre", "-rx", "-e", "-e.", "--editable-x ./x"])
+@pytest.mark.parametrize(
+    "bad", ["--index-url=https://evil.example", "-r /etc/passwd", "-", " --pre", "-rx", "-e", "-e.", "--editable-x ./x"]
+)
 def test_an_option_is_no_requirement(bad: str) -> None:
     with pytest.raises(InvalidArgumentError, match="is an option for the installer, not a package"):
         combine([], [bad])
