@@ -39,7 +39,7 @@ EXPANDED=${PLAIN}!
 async def python_3_13() -> str:
     """The version that the examples name. Where it is missing uv fetches it, which not every network lets happen."""
     try:
-        await InterpreterFinder(os.environ, None, python_version).find("3.13")
+        InterpreterFinder(os.environ, None, python_version).find("3.13")
     except InterpreterNotFoundError:
         pytest.skip("there is no Python 3.13 here")
     return "3.13"

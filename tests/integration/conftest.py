@@ -43,16 +43,26 @@ def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def make_uv_engine(state_home: Path, uv_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeUvEngine]:
-    """Open engines that use uv, on one state folder."""
+    """Open engines that use uv, on a state folder of the test's own, without any environments."""
     monkeypatch.setenv("UV_CACHE_DIR", str(uv_cache))
     with ExitStack() as stack:
         yield lambda **settings: stack.enter_context(UvEngine(state_home, **settings))
 
 
+@pytest.fixture(scope="module")
+def shared_uv_engine(module_home: Path, uv_cache: Path) -> Iterator[UvEngine]:
+    """One engine that uses uv for all tests of a file, to which its environments stay."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_CACHE_DIR", str(uv_cache))
+        with UvEngine(module_home) as engine:
+            yield engine
+
+
 @pytest.fixture
-def uv_engine(make_uv_engine: MakeUvEngine) -> UvEngine:
-    """One engine that uses uv."""
-    return make_uv_engine()
+def uv_engine(shared_uv_engine: UvEngine) -> UvEngine:
+    """The engine of the file, in a directory of the test's own."""
+    shared_uv_engine.begin()
+    return shared_uv_engine
 
 
 @pytest.fixture

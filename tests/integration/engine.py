@@ -45,7 +45,7 @@ class Engine:
         """Let go, as a server that is asked to end does."""
         self.services.close()
 
-    async def submit(self, code: str, **request: Any) -> Execution:
+    async def submit(self, code: str, /, **request: Any) -> Execution:
         """Start a program."""
         given: dict[str, Any] = {"use_uv": False, **request}
         return await self.executions.submit(self.principal, ExecutionRequest(script_content=code, **given))
@@ -56,7 +56,7 @@ class Engine:
         assert ended.ended, f"still {ended.state} after {seconds:g} s"
         return ended
 
-    async def run(self, code: str, **request: Any) -> Execution:
+    async def run(self, code: str, /, **request: Any) -> Execution:
         """Run a program to its end."""
         return await self.wait(await self.submit(code, **request))
 

@@ -4,8 +4,10 @@ import base64
 import io
 import json
 import os
+import ssl
 import subprocess
 import sys
+import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Collection, Generator, Mapping
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from pyexec.domain.executions import Execution
+from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.environments.orders import Answer
 from pyexec.environments.store import MARKER, EnvironmentStore
 from pyexec.environments.uv import find_uv
@@ -48,11 +50,20 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 
 
 class UvEngine(Engine):
-    """An engine whose programs are run with uv, unless they say otherwise."""
+    """An engine whose programs are run with uv, unless they say otherwise, and by default in `directory`."""
 
-    async def submit(self, code: str = "", **request: Any) -> Execution:
+    def __init__(self, home: Path, **settings: object) -> None:
+        super().__init__(home, **settings)
+        self._others: set[str] = set()
+
+    def begin(self) -> None:
+        """Go on in an empty directory; what environments there are by now are no longer told."""
+        self.directory = Path(tempfile.mkdtemp(dir=self.home.parent / "work"))
+        self._others = set(self.store.digests())
+
+    async def submit(self, code: str = "", /, **request: Any) -> Execution:
         """Start a program; `script` names a file of the directory in place of code."""
-        given: dict[str, Any] = {"use_uv": True, **request}
+        given: dict[str, Any] = {"use_uv": True, "directory": str(self.directory), **request}
         for name in ("args", "dependencies", "constraints"):
             if name in given:
                 given[name] = tuple(given[name])
@@ -61,27 +72,29 @@ class UvEngine(Engine):
             return await super().submit(code, **given)
         return await self.submit_file(script, **given)
 
-    async def run(self, code: str = "", **request: Any) -> Execution:
+    async def run(self, code: str = "", /, **request: Any) -> Execution:
         """Run a program to its end."""
         return await super().run(code, **request)
 
     async def submit_file(self, script: str | Path, **given: Any) -> Execution:
         """Start a script that lies in a file."""
-        from pyexec.domain.executions import ExecutionRequest
-
         return await self.executions.submit(self.principal, ExecutionRequest(script_path=str(script), **given))
 
     async def answer(self, execution: Execution) -> Answer:
         """Return what it runs in."""
         return await self.executions.environment_of(execution)
 
-    async def printed_by(self, code: str = "", **request: Any) -> str:
+    async def printed_by(self, code: str = "", /, **request: Any) -> str:
         """Run it to its end, which must be a good one; return what it printed."""
         execution = await self.run(code, **request)
-        assert execution.state == "completed", (execution.outcome, self.prepared(execution), await self.stderr(execution))
+        assert execution.state == "completed", (
+            execution.outcome,
+            self.prepared(execution),
+            await self.stderr(execution),
+        )
         return (await self.stdout(execution)).rstrip("\n")
 
-    async def failure(self, code: str = "print('ran')", **request: Any) -> str:
+    async def failure(self, code: str = "print('ran')", /, **request: Any) -> str:
         """Run what cannot be prepared; return the reason, and see that nothing ran."""
         execution = await self.run(code, **request)
         outcome = execution.outcome
@@ -102,9 +115,13 @@ class UvEngine(Engine):
         """The environments on disk."""
         return EnvironmentStore(self.home / "environments")
 
+    def folders(self) -> list[str]:
+        """Return the environments there are, those of tests before this one left out."""
+        return [digest for digest in self.store.digests() if digest not in self._others]
+
     def complete(self) -> list[str]:
-        """Return the environments that count."""
-        return [digest for digest in self.store.digests() if (self.store.folder(digest) / MARKER).exists()]
+        """Return those of them that count."""
+        return [digest for digest in self.folders() if (self.store.folder(digest) / MARKER).exists()]
 
     def builder(self, execution: Execution) -> int:
         """Return the pid of the program that makes its environment."""
@@ -251,6 +268,7 @@ class Index:
         self.asked.append(path)
         self.reached.set()
         self.may_answer.wait(30)
+        path = "/" + path.split("://")[-1].partition("/")[2]  # Somebody may ask it as a proxy, with a whole URL.
         name = unquote(path.rstrip("/").rpartition("/")[2])
         if path.startswith("/files/"):
             return (200, self.files[name]) if name in self.files else (404, b"")
@@ -259,7 +277,9 @@ class Index:
 
 
 @contextmanager
-def package_index(user: str | None = None, password: str | None = None) -> Generator[Index]:
+def package_index(
+    user: str | None = None, password: str | None = None, *, tls: ssl.SSLContext | None = None
+) -> Generator[Index]:
     """Start an index."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -277,9 +297,9 @@ def package_index(user: str | None = None, password: str | None = None) -> Gener
             if self.command == "GET":
                 self.wfile.write(body)
 
-        do_HEAD = do_GET
+        do_HEAD = do_GET  # noqa: N815 -- called so by its base class
 
-        def log_message(self, format: str, *args: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- called so by its base class
             return
 
     class Quiet(ThreadingHTTPServer):
@@ -289,6 +309,8 @@ def package_index(user: str | None = None, password: str | None = None) -> Gener
             return  # Whoever asked is gone.
 
     server = Quiet(("127.0.0.1", 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     index = Index(server.server_address[1], user, password)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()

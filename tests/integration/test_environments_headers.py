@@ -26,7 +26,13 @@ NEXT = f"{sys.version_info[0]}.{sys.version_info[1] + 1}"
 async def test_packages_of_a_header_are_there_whatever_the_file_is_called(
     uv_engine: UvEngine, start: bytes, end: bytes
 ) -> None:
-    lines = (b"# /// script", b'# dependencies = ["iniconfig==2.0.0"]', b"# ///", b"import iniconfig; print('ran')", b"")
+    lines = (
+        b"# /// script",
+        b'# dependencies = ["iniconfig==2.0.0"]',
+        b"# ///",
+        b"import iniconfig; print('ran')",
+        b"",
+    )
     write(uv_engine.directory, {"tool": start + end.join(lines)})
     before = listing(uv_engine.directory)
 
@@ -84,7 +90,9 @@ async def test_a_version_of_python_may_be_asked_for_in_many_forms(uv_engine: UvE
 
 
 async def test_an_environment_is_made_for_the_python_that_is_asked_for(uv_engine: UvEngine) -> None:
-    execution = await uv_engine.run(VERSION + SEEN, python_version=MINOR, dependencies=["iniconfig"], args=["iniconfig"])
+    execution = await uv_engine.run(
+        VERSION + SEEN, python_version=MINOR, dependencies=["iniconfig"], args=["iniconfig"]
+    )
 
     version, seen = (await uv_engine.stdout(execution)).split()
     assert (version.rpartition(".")[0], seen) == (MINOR, "iniconfig")
@@ -111,34 +119,35 @@ async def test_a_python_that_cannot_be_had_is_said_with_those_that_are_here(
 
 
 async def test_a_python_that_uv_cannot_fetch_either_is_one_sentence(uv_engine: UvEngine) -> None:
-    reason = await uv_engine.failure(python_version="3.99", dependencies=["iniconfig"])
+    reason = await uv_engine.failure(python_version="3.49", dependencies=["iniconfig"])
 
-    assert "3.99" in reason
+    assert "3.49" in reason
     assert "\n" not in reason
-    assert uv_engine.store.digests() == []
+    assert uv_engine.folders() == []
 
 
 async def test_a_version_needs_uv(uv_engine: UvEngine) -> None:
     with pytest.raises(InvalidArgumentError) as refusal:
         await uv_engine.submit(VERSION, python_version=MINOR, use_uv=False)
 
-    assert refusal.value.message == "python_version needs use_uv=true; without uv the script runs on the python3 on PATH."
+    assert (
+        refusal.value.message == "python_version needs use_uv=true; without uv the script runs on the python3 on PATH."
+    )
 
 
 async def test_modules_beside_the_script_and_pythonpath_do_not_get_in_the_way_of_making(uv_engine: UvEngine) -> None:
     trap = "raise SystemExit('the wrong module')\n"
     names = ("platform.py", "typing.py", "json.py", "sitecustomize.py", "pyexec.py")
     write(uv_engine.directory / "traps", dict.fromkeys(names, trap))
-    write(uv_engine.directory, {**dict.fromkeys(names[:3], trap), "main.py": "import iniconfig; print('ran')\n"})
+    write(uv_engine.directory, {**dict.fromkeys(names[:3], trap), "main.py": "import six; print('ran')\n"})
     env_vars = {"PYTHONPATH": str(uv_engine.directory / "traps"), "PYTHONHOME": "/nowhere", "PYTHONSTARTUP": "/nowhere"}
 
-    execution = await uv_engine.run(script="main.py", dependencies=["iniconfig"], env_vars=env_vars)
+    execution = await uv_engine.run(script="main.py", dependencies=["six"], env_vars=env_vars)
 
     # The program itself has what it was given, and fails of it; its environment was made all the same.
     assert (await uv_engine.answer(execution)).digest is not None
     assert uv_engine.complete() == [(await uv_engine.answer(execution)).digest]
-    good = await uv_engine.run("import iniconfig; print('ran')", dependencies=["iniconfig"], directory="/")
-    assert await uv_engine.stdout(good) == "ran\n"
+    assert await uv_engine.printed_by("import six; print('ran')", dependencies=["six"], directory="/") == "ran"
 
 
 async def test_a_script_gets_its_arguments_and_its_streams_and_exit_code_are_its_own(uv_engine: UvEngine) -> None:

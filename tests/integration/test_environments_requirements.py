@@ -1,12 +1,13 @@
 """What may be asked for, and what is said when it cannot be had."""
 
 import re
+import sys
+import venv
 from pathlib import Path
 
 import pytest
 
 from pyexec.domain.errors import InvalidArgumentError
-from tests.integration.conftest import MakeUvEngine
 from tests.integration.engine import outcome_of
 from tests.integration.environments import SEEN, SHOW, UvEngine, make_wheel, package_index
 
@@ -15,20 +16,15 @@ pytestmark = pytest.mark.needs_uv
 
 @pytest.mark.case("B022")
 async def test_what_the_installer_says_never_reaches_the_programs_streams(uv_engine: UvEngine) -> None:
-    execution = await uv_engine.run("print('r')", dependencies=["iniconfig"])
+    execution = await uv_engine.run("print('r')", dependencies=["idna==3.7"])
 
     assert (await uv_engine.stdout(execution), await uv_engine.stderr(execution)) == ("r\n", "")
     assert outcome_of(execution).stdout_bytes == 2
     assert uv_engine.prepared(execution)
-
-
-async def test_a_result_says_what_was_installed_on_which_python(uv_engine: UvEngine) -> None:
-    execution = await uv_engine.run("import sys; print('%d.%d.%d' % sys.version_info[:3])", dependencies=["iniconfig==2.0.0"])
-
     answer = await uv_engine.answer(execution)
-
-    assert answer.packages == ("iniconfig==2.0.0",)
-    assert answer.python_version == (await uv_engine.stdout(execution)).strip()
+    assert answer.packages == ("idna==3.7",)
+    assert answer.python_version is not None
+    assert answer.python_version.startswith("{}.{}.".format(*sys.version_info[:2]))
 
 
 @pytest.mark.case("B035")
@@ -37,7 +33,6 @@ async def test_a_result_says_what_was_installed_on_which_python(uv_engine: UvEng
     [
         (["no-such-pkg-zz9"], ["no-such-pkg-zz9"]),
         (["pytest==8.0.0", "pluggy<1"], ["pytest==8.0.0", "pluggy<1"]),
-        (["iniconfig==99.0"], ["iniconfig==99.0"]),
     ],
 )
 async def test_requirements_that_cannot_be_met_are_named_before_anything_runs(
@@ -48,7 +43,7 @@ async def test_requirements_that_cannot_be_met_are_named_before_anything_runs(
     assert reason.startswith("The requirements cannot be met: Because ")
     for one in named:
         assert one in reason
-    assert uv_engine.store.digests() == []
+    assert uv_engine.folders() == []
 
 
 @pytest.mark.case("B035")
@@ -87,12 +82,8 @@ async def test_a_package_that_comes_as_source_only_is_built(uv_engine: UvEngine)
     assert (await uv_engine.answer(execution)).packages == ("docopt==0.6.2",)
 
 
-async def test_extras_and_markers_count(make_uv_engine: MakeUvEngine, tmp_path: Path) -> None:
-    engine = make_uv_engine()
-    extra = "Requires-Dist"
+async def test_extras_and_markers_count(uv_engine: UvEngine, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, "lib", "1", {"lib.py": ""}, ["iniconfig ; extra == 'more'"])
-    assert extra
-    program = SEEN
     names = ["lib", "iniconfig", "six", "idna"]
     dependencies = [
         f"lib[more] @ file://{wheel}",
@@ -100,7 +91,7 @@ async def test_extras_and_markers_count(make_uv_engine: MakeUvEngine, tmp_path: 
         "idna; sys_platform == 'win32'",
     ]
 
-    assert await engine.printed_by(program, dependencies=dependencies, args=names) == "lib iniconfig six"
+    assert await uv_engine.printed_by(SEEN, dependencies=dependencies, args=names) == "lib iniconfig six"
 
 
 async def test_a_wheel_is_taken_from_a_url(uv_engine: UvEngine) -> None:
@@ -128,28 +119,25 @@ async def test_an_index_of_ones_own_is_used_in_place_of_the_usual_one(uv_engine:
         index.add("iniconfig", "77.0")
         url = f"{index.url}/simple"
         own = await uv_engine.run(SHOW, dependencies=["iniconfig"], index_url=url, args=["iniconfig"])
-        variable = {"UV_INDEX_URL": url}
-        by_variable = await uv_engine.run(SHOW, dependencies=["iniconfig"], env_vars=variable, args=["iniconfig"])
         reason = await uv_engine.failure(dependencies=["six"], index_url=url)
     usual = await uv_engine.run(SHOW, dependencies=["iniconfig"], args=["iniconfig"])
 
-    assert [await uv_engine.stdout(one) for one in (own, by_variable)] == ["iniconfig=77.0\n"] * 2
+    assert await uv_engine.stdout(own) == "iniconfig=77.0\n"
     assert re.fullmatch(r"iniconfig=2\.[0-9.]+\n", await uv_engine.stdout(usual))
     assert "six was not found in the package registry" in reason
 
 
-async def test_a_lock_of_an_environment_makes_the_same_one_elsewhere(make_uv_engine: MakeUvEngine) -> None:
-    engine = make_uv_engine()
-    execution = await engine.run("", dependencies=["pluggy==1.5.0", "iniconfig"])
-    digest = (await engine.answer(execution)).digest
+async def test_a_lock_of_an_environment_makes_the_same_one_elsewhere(uv_engine: UvEngine) -> None:
+    execution = await uv_engine.run("", dependencies=["pluggy==1.5.0", "iniconfig"])
+    digest = (await uv_engine.answer(execution)).digest
     assert digest is not None
 
-    lock = await engine.services.environments.lock(engine.principal, digest)
+    lock = await uv_engine.services.environments.lock(uv_engine.principal, digest)
 
     assert re.search(r"^pluggy==1\.5\.0 (?:\\\n +)?--hash=sha256:", lock.text, re.MULTILINE)
     pins = [line.split(" ")[0] for line in lock.text.splitlines() if "==" in line]
-    again = await engine.run("", dependencies=pins)
-    assert (await engine.answer(again)).digest == digest
+    again = await uv_engine.run("", dependencies=pins)
+    assert (await uv_engine.answer(again)).digest == digest
 
 
 async def test_the_environment_of_a_program_is_first_on_its_path(uv_engine: UvEngine) -> None:
@@ -164,8 +152,6 @@ async def test_the_environment_of_a_program_is_first_on_its_path(uv_engine: UvEn
 
 
 async def test_packages_of_the_interpreter_are_seen_unless_the_script_names_its_own(uv_engine: UvEngine) -> None:
-    import venv
-
     home = uv_engine.directory / "venv"
     venv.create(home, with_pip=False)
     (site,) = home.glob("lib/python*/site-packages")

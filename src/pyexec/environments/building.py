@@ -24,11 +24,13 @@ from pyexec.environments.tool import Say, ToolError, Uv
 from pyexec.environments.version_cache import fingerprint
 from pyexec.storage.locks import held
 
+RETRY_SECONDS = 300.0
 _FORMAT = 1
 _SHOW_PYTHON = "import sys; print(sys.executable); print('%d.%d.%d' % sys.version_info[:3])"
 _COMPILE = ("pip", "compile", "--color", "never", "--no-header", "--no-annotate", "--no-universal", "--generate-hashes")
 _INSTALL = ("pip", "sync", "--color", "never", "--compile-bytecode")
-_FROM_CACHE = "The package index could not be reached; the packages are those that uv has in its cache."
+_UNREACHABLE = "The package index could not be reached"
+_FROM_CACHE = f"{_UNREACHABLE}; the packages are those that uv has in its cache."
 _PATHS_FILE = "_pyexec_project.pth"
 
 
@@ -69,10 +71,18 @@ class Builder:
 
     def _fetch_python(self) -> None:
         self._say(f"fetching Python {self._python}")
-        shown = self._uv.run(
-            *("run", "--no-project", "--no-config", "--no-env-file", "--color", "never", "--python", self._python),
-            *("--", "python", "-I", "-S", "-c", _SHOW_PYTHON),
-        )
+        try:
+            shown = self._uv.run(
+                *("run", "--no-project", "--no-config", "--no-env-file", "--color", "never", "--python", self._python),
+                *("--", "python", "-I", "-S", "-c", _SHOW_PYTHON),
+            )
+        except ToolError as error:
+            here = ", ".join(self._order.python_here) or "none"
+            why = error.failure.message
+            message = (
+                f"Python {self._python} is not on this machine (there are {here}), and uv could not fetch it: {why}"
+            )
+            raise ToolError(replace(error.failure, kind="interpreter", message=message)) from error
         self._python, self._python_version = shown.split("\n")[:2]
 
     def _resolved(self) -> tuple[Resolution, str]:
@@ -84,18 +94,26 @@ class Builder:
         with held(self._store.request_lock(order.key), self._repeat):
             known = self._store.resolution(order.key)
             lock = self._store.lock_text(known.digest) if known is not None else None
-            if known is not None and lock is not None and time.time() - known.created_at < order.fresh_seconds:
+            if known is not None and lock is not None and known.is_fresh(order.fresh_seconds):
                 return known, lock
             try:
                 resolution, new_lock = self._resolve()
             except ToolError as error:
                 if known is None or lock is None or error.failure.kind != "network":
                     raise
-                age = _hours(time.time() - known.created_at)
-                note = f"The package index could not be reached; the packages are those of {age} ago."
-                return replace(known, notes=(*known.notes, note)), lock
+                known = self._still(known)
+                self._store.keep_resolution(order.key, known, lock)
+                return known, lock
             self._store.keep_resolution(order.key, resolution, new_lock)
             return resolution, new_lock
+
+    def _still(self, known: Resolution) -> Resolution:
+        """Return an old resolution that counts a little longer, since asking again at once would fail again."""
+        age = _hours(time.time() - known.created_at)
+        note = f"{_UNREACHABLE}; the packages are those of {age} ago."
+        notes = [one for one in known.notes if not one.startswith(_UNREACHABLE)]
+        until = time.time() + min(RETRY_SECONDS, self._order.fresh_seconds)
+        return replace(known, put_off_until=until, notes=(*notes, note))
 
     def _resolve(self) -> tuple[Resolution, str]:
         started = time.monotonic()
@@ -148,7 +166,7 @@ class Builder:
             self._python,
             self._python_version,
             repr(fingerprint(Path(self._python))),
-            [line.text for line in lines],
+            [line.full for line in lines],  # Another index may have something else under the same version.
             [fingerprint_of(path) for path in paths if str(path) not in self._order.editables],
             [[path, metadata_fingerprint(Path(path))] for path in sorted(self._order.editables)],
             self._order.paths,
@@ -230,17 +248,11 @@ class Builder:
     def _wheel(self, project: Path, scratch: Path) -> Path:
         """Build a local project anew; what its build leaves behind stays out of the project."""
         scratch.mkdir()
-        try:
-            self._uv.run(
-                *("build", "--wheel", "--color", "never", "--python", self._python, "--out-dir", str(scratch / "out")),
-                str(project),
-                variables=_build_elsewhere(scratch),
-            )
-        except ToolError as error:
-            if error.failure.kind != "build":
-                raise
-            message = f"Failed to build {project}: {error.failure.message}"
-            raise ToolError(replace(error.failure, message=message)) from error
+        self._uv.run(
+            *("build", "--wheel", "--color", "never", "--python", self._python, "--out-dir", str(scratch / "out")),
+            str(project),
+            variables=_build_elsewhere(scratch),
+        )
         (wheel,) = (scratch / "out").glob("*.whl")
         return wheel
 

@@ -23,7 +23,7 @@ class Choice:
     interpreter: Interpreter | None
 
 
-async def choose(
+def choose(
     finder: InterpreterFinder,
     environ: Mapping[str, str],
     *,
@@ -49,7 +49,7 @@ async def choose(
     """
     limit = None if requires is None else parse_request(requires, what=f"requires-python in {requires_in}")
     if argument is not None and argument.strip().startswith("/"):
-        found = await finder.find(argument)
+        found = finder.find(argument)
         if limit is not None and not limit.accepts(found.version):
             raise _outside(f"{argument} (Python {show(found.version)})", limit.text, requires_in)
         return Choice(python=str(found.path), interpreter=found)
@@ -60,9 +60,9 @@ async def choose(
         both = asked or limit or parse_request(f">={OLDEST[0]}.{OLDEST[1]}")
     wanted = asked or limit
     try:
-        found = await (_usual(finder, otherwise) if wanted is None else finder.find(wanted.text))
+        found = _usual(finder, otherwise) if wanted is None else finder.find(wanted.text)
         if not both.accepts(found.version):
-            found = await finder.find(both.text)
+            found = finder.find(both.text)
     except InterpreterNotFoundError as error:
         if both.possible():
             if may_download_python(environ):
@@ -73,11 +73,11 @@ async def choose(
     return Choice(python=str(found.path), interpreter=found)
 
 
-async def _usual(finder: InterpreterFinder, version: str | None) -> Interpreter:
+def _usual(finder: InterpreterFinder, version: str | None) -> Interpreter:
     with suppress(InterpreterNotFoundError):
         if version is not None:
-            return await finder.find(version)
-    return await finder.find(None)
+            return finder.find(version)
+    return finder.find(None)
 
 
 def _outside(argument: str, limit: str, limit_in: str) -> InvalidArgumentError:

@@ -1,17 +1,17 @@
 """Finding the interpreter somebody asks for among those that are here."""
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-
-import anyio
-import anyio.to_thread
 
 from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError, NotFoundError
 from pyexec.environments.python_versions import OLDEST, Version, VersionRequest, parse_request, show
 from pyexec.environments.search import all_interpreters, first_interpreters, is_program
 from pyexec.environments.version_cache import VersionCache, fingerprint
+
+MOST_STARTED_AT_ONCE = 8
 
 Probe = Callable[[Path], Version | None]
 """Starts an interpreter and returns its version; None when it does not work. Blocks, within a bound."""
@@ -28,10 +28,12 @@ class Interpreter:
 class InterpreterFinder:
     """Finds interpreters, never downloading any; what `probe` says of one is remembered in `cache_file`.
 
+    Methods block: they look at the disk, and start interpreters that are not known yet.
+
     Args:
         environ: The server's environment; read for PATH, HOME, and what pyenv and uv are set to.
         cache_file: Where versions are remembered between servers; None forgets them with this object.
-        probe: See `Probe`; called in worker threads, several at once.
+        probe: See `Probe`; called from several threads at once.
         own: The server's own interpreter, the last resort.
     """
 
@@ -43,7 +45,7 @@ class InterpreterFinder:
         self._probe = probe
         self._own = own
 
-    async def find(self, request: str | None) -> Interpreter:
+    def find(self, request: str | None) -> Interpreter:
         """Return an interpreter that fits.
 
         Args:
@@ -57,20 +59,23 @@ class InterpreterFinder:
                 another.
         """
         if request is None:
-            found = await anyio.to_thread.run_sync(self._first, all_interpreters(self._environ, self._own))
+            found = self._first(all_interpreters(self._environ, self._own))
             if found is None:
-                raise await self._none_fits(f">={OLDEST[0]}.{OLDEST[1]}")
+                raise self._none_fits(f">={OLDEST[0]}.{OLDEST[1]}")
             return found
         if request.strip().startswith("/"):
-            return await anyio.to_thread.run_sync(self._at, Path(request.strip()))
+            return self._at(Path(request.strip()))
         wanted = parse_request(request)
-        fitting = [one for one in await self.available() if wanted.accepts(one.version)]
+        known = None if wanted.newest else self._first_remembered(wanted)
+        if known is not None:
+            return known
+        fitting = [one for one in self.available() if wanted.accepts(one.version)]
         if not fitting:
-            raise await self._none_fits(wanted.text, wanted)
+            raise self._none_fits(wanted.text, wanted)
         # max() keeps the first of several with the same version.
         return max(fitting, key=lambda one: one.version) if wanted.newest else fitting[0]
 
-    async def first_on_path(self) -> Interpreter:
+    def first_on_path(self) -> Interpreter:
         """Return what `python3` or `python` on PATH is, else the server's own interpreter.
 
         Raises:
@@ -78,23 +83,34 @@ class InterpreterFinder:
         """
         own = [self._own] if self._own is not None else []
         candidates = chain(first_interpreters(self._environ), own)
-        found = await anyio.to_thread.run_sync(self._first, candidates)
+        found = self._first(candidates)
         if found is None:
-            raise await self._none_fits(f">={OLDEST[0]}.{OLDEST[1]}")
+            raise self._none_fits(f">={OLDEST[0]}.{OLDEST[1]}")
         return found
 
-    async def available(self) -> list[Interpreter]:
+    def available(self) -> list[Interpreter]:
         """Return every interpreter that works, in the order they are preferred; broken ones are left out."""
-        found = await anyio.to_thread.run_sync(self._remembered)
-
-        async def look(path: Path) -> None:
-            found[path] = await anyio.to_thread.run_sync(self._look, path)
-
-        async with anyio.create_task_group() as group:
-            for path, interpreter in list(found.items()):
-                if interpreter is None:
-                    group.start_soon(look, path)
+        found = self._remembered()
+        unknown = [path for path, interpreter in found.items() if interpreter is None]
+        if unknown:
+            with ThreadPoolExecutor(MOST_STARTED_AT_ONCE) as pool:
+                found.update(zip(unknown, pool.map(self._look, unknown), strict=True))
         return [interpreter for interpreter in found.values() if interpreter is not None]
+
+    def versions(self) -> tuple[str, ...]:
+        """Return the versions there are, each once, the oldest first."""
+        return tuple(show(version) for version in sorted({one.version for one in self.available()}))
+
+    def _first_remembered(self, wanted: VersionRequest) -> Interpreter | None:
+        """Return the first that fits, unless one before it would have to be started; looks no further than that."""
+        for path in all_interpreters(self._environ, self._own):
+            mark = fingerprint(path)
+            version = self._cache.get(path, mark) if mark is not None else None
+            if version is None:
+                return None
+            if wanted.accepts(version):
+                return Interpreter(path=path, version=version)
+        return None
 
     def _remembered(self) -> dict[Path, Interpreter | None]:
         """Return every interpreter in order, with None for those that have to be started."""
@@ -129,15 +145,15 @@ class InterpreterFinder:
             self._cache.put(path, mark, version)
         return Interpreter(path=path, version=version)
 
-    async def _none_fits(self, wanted: str, request: VersionRequest | None = None) -> InterpreterNotFoundError:
-        here = [show(version) for version in sorted({one.version for one in await self.available()})]
+    def _none_fits(self, wanted: str, request: VersionRequest | None = None) -> InterpreterNotFoundError:
+        here = self.versions()
         listed = f"here are {', '.join(here)}" if here else "there is none that works"
         possible = request is None or request.possible()
         return InterpreterNotFoundError(
             f"No Python on this machine fits {wanted!r}; {listed}.",
             hint=f"Install one with `uv python install {_quoted(wanted)}`." if possible else None,
             requested=wanted,
-            available=here,
+            available=list(here),
         )
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from pyexec.environments.interpreters import Interpreter
@@ -36,8 +35,8 @@ _WITHOUT_INFLUENCE = frozenset(
     }
 )
 
-# Those that name files with requirements in them.
-_FILES = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE")
+# Those that name files with requirements in them, or folders with packages.
+_FILES = ("UV_CONSTRAINT", "UV_BUILD_CONSTRAINT", "UV_OVERRIDE", "UV_EXCLUDE", "UV_FIND_LINKS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +104,11 @@ def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directo
             if name.startswith("UV_") and name not in _WITHOUT_INFLUENCE
         ),
         [[str(file), fingerprint_of(file)] for file in _settings_files(environ, directory)],
-        [fingerprint_of(directory / name) for setting in _FILES for name in environ.get(setting, "").split()],
+        [
+            fingerprint_of(directory / name)
+            for setting in _FILES
+            for name in environ.get(setting, "").replace(",", " ").split()
+        ],
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
@@ -124,9 +127,12 @@ def _of_project(project: LockedProject | None) -> list[str]:
 
 
 def _settings_files(environ: Mapping[str, str], directory: Path) -> Iterator[Path]:
-    """Yield the files that uv takes settings from: the nearest for a folder, the user's, the machine's."""
+    """Yield the files that uv may take settings from: for a folder, the user's, the machine's.
+
+    Of a folder and those above uv takes the nearest, or that of the workspace; one more here does no harm.
+    """
     user = home(environ)
-    yield from islice(_of_folders([directory, *directory.parents]), 1)
+    yield from _of_folders([directory, *directory.parents])
     config = environ.get("XDG_CONFIG_HOME") or (str(user / ".config") if user is not None else "")
     candidates = [Path(folder) / "uv" / "uv.toml" for folder in (config, "/etc/xdg") if folder]
     candidates += [Path("/etc/uv/uv.toml"), Path(environ.get("UV_CONFIG_FILE") or "/")]

@@ -25,6 +25,7 @@ class BuildOrder:
         key: The key of the request; None when it cannot be remembered, since its Python is not here yet.
         python: The path of an interpreter, or a version for uv to fetch.
         python_version: The version of the interpreter, where it is here.
+        python_here: The versions that are here instead, where it is not.
         requirements, editables, constraints, options, index_url, paths: As in `EnvironmentRequest`.
         project, project_lock: The folder and the lock of a project whose lock counts.
         digest, lock: The environment and what is in it, where both are known; nothing is resolved then.
@@ -39,6 +40,7 @@ class BuildOrder:
     key: str | None
     python: str
     python_version: str | None
+    python_here: tuple[str, ...] = ()
     requirements: tuple[str, ...] = field(default=(), repr=False)
     editables: tuple[str, ...] = ()
     constraints: tuple[str, ...] = field(default=(), repr=False)

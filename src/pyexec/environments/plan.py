@@ -1,7 +1,6 @@
 """From what a caller asks for to the way it is run."""
 
 import sys
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from pyexec.environments.store import Environment, EnvironmentStore
 from pyexec.environments.uv import find_uv, script_arguments
 
 _HEADER = "the script's header"
+_LOCK_COUNTS = "constraints and index_url do not count here: {lock} says what is installed."
 _BUILDER = ("-I", "-m", "pyexec.environments.build")
 
 
@@ -152,7 +152,7 @@ class Planner:
         self._fresh_seconds = fresh_seconds
 
     async def plan(self, asked: Asked) -> RunPlan:
-        """Plan the run of a script.
+        """Plan the run of a script, off the event loop.
 
         With uv, the packages are those of the script's header and of `dependencies` together, or those of a named
         environment; a script that has none of these gets those of the project it lies in, when `project` says so,
@@ -164,20 +164,24 @@ class Planner:
             InterpreterNotFoundError: No Python here fits, and uv may not download one.
             UvNotFoundError: uv is asked for and not installed.
         """
+        return await run_sync(self.plan_now, asked)
+
+    def plan_now(self, asked: Asked) -> RunPlan:
+        """Do the same; blocks on the disk."""
         if any("\0" in argument for argument in asked.args):
             raise InvalidArgumentError("An argument in args has a NUL character in it.")
         if not asked.use_uv:
-            return await self._without_uv(asked)
+            return self._without_uv(asked)
         header = read_header(asked.header_source)
         if asked.environment is not None:
-            return await run_sync(self._in_named, asked, header, asked.environment)
-        uv = await run_sync(find_uv, self._environ, self._own_prefix)
-        needs = await run_sync(self._needs, header, asked)
+            return self._in_named(asked, header, asked.environment)
+        uv = find_uv(self._environ, self._own_prefix)
+        needs = self._needs(header, asked)
         if not needs.apart and needs.project is None and asked.project:
-            plan = await self._in_virtual_environment(asked, needs)
+            plan = self._in_virtual_environment(asked, needs)
             if plan is not None:
                 return plan
-        choice = await choose(
+        choice = choose(
             self._finder,
             self._environ,
             argument=asked.python_version,
@@ -188,7 +192,7 @@ class Planner:
         if choice.interpreter is not None and not (needs.apart or needs.requirements or needs.project or needs.paths):
             # Nothing to install: the interpreter runs as it is.
             return _as_it_is(asked, choice.interpreter, needs.notes)
-        return await run_sync(self._apart, asked, needs, choice, uv)
+        return self._apart(asked, needs, choice, uv)
 
     # -- the ways --------------------------------------------------------------------------------------------------
 
@@ -217,6 +221,7 @@ class Planner:
             key=key,
             python=choice.python,
             python_version=show(choice.interpreter.version) if choice.interpreter else None,
+            python_here=() if choice.interpreter else self._finder.versions(),
             requirements=request.requirements,
             editables=tuple(str(path) for path in request.editables),
             constraints=request.constraints,
@@ -237,7 +242,7 @@ class Planner:
 
     def _ready(self, key: str, asked: Asked) -> Environment | None:
         known = self._store.resolution(key)
-        if known is None or time.time() - known.created_at >= self._fresh_seconds:
+        if known is None or not known.is_fresh(self._fresh_seconds):
             return None
         environment = self._store.lease(known.digest, asked.folder.name, asked.holder_lock)
         return replace(environment, notes=known.notes) if environment is not None else None
@@ -293,13 +298,13 @@ class Planner:
                 hint="Leave environment out, or create one that has it.",
             )
 
-    async def _in_virtual_environment(self, asked: Asked, needs: _Needs) -> RunPlan | None:
+    def _in_virtual_environment(self, asked: Asked, needs: _Needs) -> RunPlan | None:
         """Run it in the `.venv` that somebody keeps there, as it is; None where there is none that fits."""
-        python = await run_sync(find_virtual_environment, asked.directory, self._environ)
+        python = find_virtual_environment(asked.directory, self._environ)
         if python is None:
             return None
         try:
-            found = await self._finder.find(str(python))
+            found = self._finder.find(str(python))
         except PyexecError:
             return None
         version = show(found.version)
@@ -308,7 +313,7 @@ class Planner:
             return _as_it_is(asked, found, ())
         return None
 
-    async def _without_uv(self, asked: Asked) -> RunPlan:
+    def _without_uv(self, asked: Asked) -> RunPlan:
         for name, value in (
             ("python_version", asked.python_version),
             ("dependencies", asked.dependencies),
@@ -319,7 +324,7 @@ class Planner:
             if value:
                 why = "the script runs on the python3 on PATH" if name == "python_version" else "nothing is installed"
                 raise InvalidArgumentError(f"{name} needs use_uv=true; without uv {why}.")
-        interpreter = await self._finder.first_on_path()
+        interpreter = self._finder.first_on_path()
         header, notes = _header_for_information(asked.header_source)
         wanted = header.requires_python
         if wanted is not None and not parse_request(wanted).accepts(interpreter.version):
@@ -333,16 +338,17 @@ class Planner:
     # -- what is needed --------------------------------------------------------------------------------------------
 
     def _needs(self, header: ScriptHeader, asked: Asked) -> _Needs:
-        wanted = asked.dependencies or asked.constraints or asked.index_url or asked.keep_as
+        wanted = asked.dependencies or asked.keep_as
         found = None if header.present or wanted or not asked.project else read_project(asked.directory, self._environ)
         if found is None:
             return _of_script(header, asked)
         if found.lock is not None:
+            ignored = (_LOCK_COUNTS.format(lock=found.lock),) if asked.constraints or asked.index_url else ()
             return _Needs(
                 requires_python=found.requires_python,
                 requires_in=str(found.file),
                 project=LockedProject(folder=found.folder, lock=found.lock),
-                notes=found.notes,
+                notes=found.notes + ignored,
             )
         return _of_project(found)
 

@@ -29,11 +29,20 @@ _DIGEST_LENGTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What a request has been resolved to. Times are seconds since the epoch."""
+    """What a request has been resolved to. Times are seconds since the epoch.
+
+    `put_off_until` is there when asking the index again failed: the resolution counts until then, old as it is.
+    """
 
     digest: str
     created_at: float
+    put_off_until: float = 0.0
     notes: tuple[str, ...] = ()
+
+    def is_fresh(self, fresh_seconds: float) -> bool:
+        """Tell whether it counts, when it may be so old."""
+        now = time.time()
+        return now - self.created_at < fresh_seconds or now < self.put_off_until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +96,14 @@ class EnvironmentStore:
     def resolution(self, key: str) -> Resolution | None:
         """Return what a request resolved to the last time."""
         match _of_this_format(self.root / "requests" / f"{key}.json"):
-            case {"digest": str(digest), "created_at": int() | float() as at, "notes": [*notes]} if is_digest(digest):
-                return Resolution(digest=digest, created_at=at, notes=tuple(map(str, notes)))
+            case {
+                "digest": str(digest),
+                "created_at": int() | float() as created_at,
+                "put_off_until": int() | float() as until,
+                "notes": [*notes],
+            } if is_digest(digest):
+                told = tuple(map(str, notes))
+                return Resolution(digest=digest, created_at=created_at, put_off_until=until, notes=told)
             case _:
                 return None
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.errors import InvalidArgumentError, PyexecError, QueueFullError, StateUnusableError
@@ -84,19 +83,21 @@ class Submitter:
             DiskFullError: The disk is nearly full.
             KeeperUnavailableError: No keeper could be started.
         """
-        ready = await run_sync(self._make_ready, principal, request)
+        try:
+            return await run_sync(self._submit, principal, request)
+        except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
+            return await self.submit(principal, request)
+
+    def _submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
+        ready = self._make_ready(principal, request)
         if isinstance(ready, Execution):
             return ready
         try:
-            plan = await self._plan(ready)
+            plan = self._plan(ready)
             execution = _new_record(principal, ready, plan)
-            await run_sync(self._start, execution, ready, plan)
-        except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
-            await run_sync(_discard, ready.folder)
-            return await self.submit(principal, request)
+            self._start(execution, ready, plan)
         except BaseException:
-            with anyio.CancelScope(shield=True):
-                await run_sync(_discard, ready.folder)
+            _discard(ready.folder)
             raise
         return execution
 
@@ -140,9 +141,9 @@ class Submitter:
             _put_first(env, "PYTHONPATH", checked.directory)
         return env
 
-    async def _plan(self, ready: "_Ready") -> RunPlan:
+    def _plan(self, ready: "_Ready") -> RunPlan:
         request = ready.checked.request
-        plan = await self._planner.plan(
+        plan = self._planner.plan_now(
             Asked(
                 script=ready.script,
                 header_source=ready.source,

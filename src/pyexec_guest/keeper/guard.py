@@ -105,8 +105,14 @@ class Guard:
             ending.cause = "environment_failed"
             ending.reason = f"Installing what it needs took longer than {orders['prepare_timeout']:g} s."
         elif ending.cause is None and ending.exit_code != 0:
-            ending.cause, ending.reason = "environment_failed", self._prepare_text()
+            ending.cause = "environment_failed"
+            ending.reason = (
+                f"The program that makes the environment was ended by {ending.signal}."
+                if ending.signal
+                else self._prepare_text()
+            )
         if ending.cause is not None:
+            ending.leftovers = []  # Those of the user's program are meant.
             return self._describe(ending)
         self._use_prepared()
         return None

@@ -16,7 +16,7 @@ def machine_of_three(machine: Machine) -> Machine:
     return machine
 
 
-async def chosen(
+def chosen(
     machine: Machine,
     argument: str | None,
     requires: str | None,
@@ -24,7 +24,7 @@ async def chosen(
     *,
     otherwise: str | None = None,
 ) -> Choice:
-    return await choose(
+    return choose(
         machine.finder(),
         NEVER if environ is None else environ,
         argument=argument,
@@ -47,10 +47,10 @@ async def chosen(
         (">=3.12", ">=3.8", (3, 13, 0)),
     ],
 )
-async def test_argument_and_script_together_choose(
+def test_argument_and_script_together_choose(
     machine_of_three: Machine, argument: str | None, requires: str | None, version: Version
 ) -> None:
-    choice = await chosen(machine_of_three, argument, requires)
+    choice = chosen(machine_of_three, argument, requires)
     assert choice.interpreter is not None
     assert choice.interpreter.version == version
     assert choice.python == str(choice.interpreter.path)
@@ -58,58 +58,58 @@ async def test_argument_and_script_together_choose(
 
 @pytest.mark.case("B029")
 @pytest.mark.parametrize(("argument", "requires"), [("3.11", ">=3.12"), ("3.9", ">=3.12"), (">=3.13", "<3.13")])
-async def test_an_argument_outside_of_what_the_script_requires_is_refused_with_both(
+def test_an_argument_outside_of_what_the_script_requires_is_refused_with_both(
     machine_of_three: Machine, argument: str, requires: str
 ) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        await chosen(machine_of_three, argument, requires, {})
+        chosen(machine_of_three, argument, requires, {})
     assert caught.value.message == (
         f"python_version {argument} does not fit requires-python {requires!r} in the script's header."
     )
 
 
-async def test_a_path_outside_of_what_the_script_requires_is_refused_with_its_version(
+def test_a_path_outside_of_what_the_script_requires_is_refused_with_its_version(
     machine_of_three: Machine,
 ) -> None:
     path = str(machine_of_three.root / "path/python3")
-    assert (await chosen(machine_of_three, path, ">=3.11")).python == path
+    assert (chosen(machine_of_three, path, ">=3.11")).python == path
     with pytest.raises(InvalidArgumentError, match=r"\(Python 3\.11\.7\) does not fit requires-python '>=3\.12'"):
-        await chosen(machine_of_three, path, ">=3.12")
+        chosen(machine_of_three, path, ">=3.12")
 
 
 @pytest.mark.case("B029")
 @pytest.mark.parametrize("environ", [{}, NEVER])
-async def test_a_range_no_python_can_be_in_is_an_error_before_anything_runs(
+def test_a_range_no_python_can_be_in_is_an_error_before_anything_runs(
     machine_of_three: Machine, environ: dict[str, str]
 ) -> None:
     with pytest.raises(InterpreterNotFoundError, match=r"fits '>=3\.99'; here are 3\.11\.7, 3\.12\.1, 3\.13\.0"):
-        await chosen(machine_of_three, None, ">=3.99", environ)
+        chosen(machine_of_three, None, ">=3.99", environ)
 
 
 @pytest.mark.parametrize(
     ("argument", "requires", "python"),
     [("3.14", None, "3.14"), (None, ">=3.14", ">=3.14"), ("3.14", ">=3.11", "==3.14.*,>=3.11")],
 )
-async def test_what_is_not_here_is_left_to_uv_when_it_may_download(
+def test_what_is_not_here_is_left_to_uv_when_it_may_download(
     machine_of_three: Machine, argument: str | None, requires: str | None, python: str
 ) -> None:
-    assert await chosen(machine_of_three, argument, requires, {}) == Choice(python=python, interpreter=None)
+    assert chosen(machine_of_three, argument, requires, {}) == Choice(python=python, interpreter=None)
     with pytest.raises(InterpreterNotFoundError):
-        await chosen(machine_of_three, argument, requires, NEVER)
+        chosen(machine_of_three, argument, requires, NEVER)
 
 
-async def test_on_a_machine_without_python_uv_gets_one(machine: Machine) -> None:
-    assert await chosen(machine, None, None, {}) == Choice(python=">=3.8", interpreter=None)
+def test_on_a_machine_without_python_uv_gets_one(machine: Machine) -> None:
+    assert chosen(machine, None, None, {}) == Choice(python=">=3.8", interpreter=None)
 
 
-async def test_a_range_that_cannot_be_read_is_refused_with_its_place(machine_of_three: Machine) -> None:
+def test_a_range_that_cannot_be_read_is_refused_with_its_place(machine_of_three: Machine) -> None:
     with pytest.raises(InvalidArgumentError, match=r"requires-python in the script's header is '\^3\.11'"):
-        await chosen(machine_of_three, None, "^3.11")
+        chosen(machine_of_three, None, "^3.11")
 
 
-async def test_when_nobody_asks_the_usual_version_is_used_if_it_is_here(machine_of_three: Machine) -> None:
+def test_when_nobody_asks_the_usual_version_is_used_if_it_is_here(machine_of_three: Machine) -> None:
     for otherwise, version in (("3.12", (3, 12, 1)), ("3.14", (3, 11, 7)), (None, (3, 11, 7))):
-        choice = await chosen(machine_of_three, None, None, otherwise=otherwise)
+        choice = chosen(machine_of_three, None, None, otherwise=otherwise)
         assert choice.interpreter is not None
         assert choice.interpreter.version == version
 
@@ -118,15 +118,15 @@ async def test_when_nobody_asks_the_usual_version_is_used_if_it_is_here(machine_
     ("argument", "requires", "version"),
     [("3.11", None, (3, 11, 7)), (None, ">=3.11", (3, 13, 0)), (None, "<3.12", (3, 11, 7))],
 )
-async def test_the_usual_version_gives_way_to_anybody_who_asks(
+def test_the_usual_version_gives_way_to_anybody_who_asks(
     machine_of_three: Machine, argument: str | None, requires: str | None, version: Version
 ) -> None:
-    choice = await chosen(machine_of_three, argument, requires, otherwise="3.12")
+    choice = chosen(machine_of_three, argument, requires, otherwise="3.12")
     assert choice.interpreter is not None
     assert choice.interpreter.version == version
 
 
-async def test_the_usual_version_is_never_downloaded_while_another_is_here(machine: Machine) -> None:
+def test_the_usual_version_is_never_downloaded_while_another_is_here(machine: Machine) -> None:
     machine.python("path/python3", (3, 11, 7))
     machine.path("path")
-    assert (await chosen(machine, None, None, {}, otherwise="3.13")).interpreter is not None
+    assert (chosen(machine, None, None, {}, otherwise="3.13")).interpreter is not None

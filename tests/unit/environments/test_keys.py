@@ -94,7 +94,7 @@ def test_another_program_at_the_path_of_the_interpreter_is_another_python(world:
 
 @pytest.mark.case("B031")
 def test_a_change_in_a_local_project_is_another_request(world: World) -> None:
-    asked = {"requirements": (world.project("my lib").as_uri(),)}
+    asked: dict[str, Any] = {"requirements": (world.project("my lib").as_uri(),)}
     before = world.key(**asked)
     assert world.key(**asked) == before
     world.project("my lib", "V = 22\n")
@@ -103,7 +103,7 @@ def test_a_change_in_a_local_project_is_another_request(world: World) -> None:
 
 def test_the_modules_of_an_editable_project_may_change_freely_and_its_metadata_not(world: World) -> None:
     lib, other = world.project("lib"), world.project("other")
-    asked = {"requirements": (f"{lib.as_uri()}[x]", other.as_uri()), "editables": (lib,)}
+    asked: dict[str, Any] = {"requirements": (f"{lib.as_uri()}[x]", other.as_uri()), "editables": (lib,)}
     before = world.key(**asked)
     world.write("lib/src/lib.py", "V = 22\n")
     assert world.key(**asked) == before

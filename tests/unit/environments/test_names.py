@@ -118,6 +118,8 @@ def test_a_name_that_may_be_given(name: str) -> None:
     ["", " ", "A", "-a", "a-", ".a", "a.", "_a", "a b", "a/b", "..", "../a", "a\n", "a\0b", "ü", "a" * 65, "x" * 5000],
 )
 def test_a_name_that_may_not_be_given_is_shown_with_what_may(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="An environment cannot be called .*; allowed are up to 64") as caught:
+    with pytest.raises(
+        InvalidArgumentError, match=r"An environment cannot be called .*; allowed are up to 64"
+    ) as caught:
         check_name(name)
     assert len(caught.value.message) < 400

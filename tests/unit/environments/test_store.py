@@ -95,13 +95,21 @@ def test_the_name_of_an_environment_is_told_from_others(name: str, *, is_one: bo
 
 
 def test_what_a_request_resolved_to_is_remembered_with_its_lock(world: World) -> None:
-    resolution = Resolution(digest=ONE, created_at=5.5, notes=("The index was slow.",))
+    resolution = Resolution(digest=ONE, created_at=5.5, put_off_until=7, notes=("The index was slow.",))
     world.store.keep_resolution("key", resolution, LOCK)
     again = EnvironmentStore(world.store.root)
     assert again.resolution("key") == resolution
     assert again.lock_text(ONE) == LOCK
     assert again.resolution("other") is None
     assert again.lock_text(OTHER) is None
+
+
+def test_a_resolution_is_fresh_for_so_long_or_until_it_was_put_off() -> None:
+    now = time.time()
+    assert Resolution(digest=ONE, created_at=now - 50).is_fresh(100)
+    assert not Resolution(digest=ONE, created_at=now - 150).is_fresh(100)
+    assert Resolution(digest=ONE, created_at=now - 150, put_off_until=now + 60).is_fresh(100)
+    assert not Resolution(digest=ONE, created_at=now, put_off_until=now - 1).is_fresh(0)
 
 
 def test_a_later_resolution_takes_the_place_of_an_earlier_one(world: World) -> None:
@@ -111,28 +119,24 @@ def test_a_later_resolution_takes_the_place_of_an_earlier_one(world: World) -> N
     assert world.store.lock_text(ONE) == ONE
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        '{"format": 1, "digest',
-        "[]",
-        "null",
-        "[" * 100_000,
-        "\ufeff{}",
-        "{}",
-        json.dumps({"format": 2, "digest": ONE, "created_at": 1.0, "notes": []}),
-        json.dumps({"format": 1, "digest": "../../x", "created_at": 1.0, "notes": []}),
-        json.dumps({"format": 1, "digest": ONE, "notes": []}),
-        json.dumps({"format": 1, "digest": ONE, "created_at": "x", "notes": []}),
-        json.dumps({"format": 1, "digest": ONE, "created_at": 1.0}),
-        json.dumps({"format": 1, "digest": 3, "created_at": 1.0, "notes": []}),
-    ],
-    ids=range(13),
-)
+KEPT = {"format": 1, "digest": ONE, "created_at": 1.0, "put_off_until": 0.0, "notes": []}
+
+
+@pytest.mark.parametrize("content", ["", '{"format": 1, "digest', "[]", "null", "[" * 100_000, "\ufeff{}", "{}"])
 def test_a_damaged_resolution_is_as_good_as_none(world: World, content: str) -> None:
     (world.store.root / "requests" / "key.json").write_text(content, encoding="utf-8")
     assert world.store.resolution("key") is None
+
+
+@pytest.mark.parametrize("field", KEPT)
+def test_a_resolution_that_lacks_something_is_as_good_as_none(world: World, field: str) -> None:
+    file = world.store.root / "requests" / "key.json"
+    file.write_text(json.dumps(KEPT))
+    assert world.store.resolution("key") == Resolution(digest=ONE, created_at=1)
+    bad = [{**KEPT, field: value} for value in ({"a": 1}, "../../x")]
+    for changed in (*bad, {name: value for name, value in KEPT.items() if name != field}):
+        file.write_text(json.dumps(changed))
+        assert world.store.resolution("key") is None
 
 
 def test_old_resolutions_are_forgotten_but_no_lock_that_is_held(world: World) -> None:
@@ -172,16 +176,19 @@ def test_an_environment_whose_interpreter_was_removed_is_not_found(world: World)
     assert world.store.get(ONE) is None
 
 
-@pytest.mark.parametrize("change", ["", "{", "[]", "format", "python_version", "packages", "size_bytes", "created_at"])
-def test_a_damaged_mark_is_as_good_as_none(world: World, change: str) -> None:
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "{}"])
+def test_a_damaged_mark_is_as_good_as_none(world: World, content: str) -> None:
+    (world.make().python.parent.parent / MARKER).write_text(content)
+    assert world.store.get(ONE) is None
+
+
+@pytest.mark.parametrize("field", ["format", "python_version", "packages", "size_bytes", "created_at"])
+def test_a_mark_that_lacks_something_is_as_good_as_none(world: World, field: str) -> None:
     marker = world.make().python.parent.parent / MARKER
     values = json.loads(marker.read_text())
-    marker.write_text(json.dumps({**values, change: "x"}) if change in values else change)
-    assert world.store.get(ONE) is (None if change != "python_version" else world.store.get(ONE))
-    if change in values:
-        del values[change]
-        marker.write_text(json.dumps(values))
-    assert world.store.get(ONE) is None
+    for changed in ({**values, field: {"a": 1}}, {name: value for name, value in values.items() if name != field}):
+        marker.write_text(json.dumps(changed))
+        assert world.store.get(ONE) is None
 
 
 def test_marking_leaves_no_half_written_files_behind(world: World) -> None:
