@@ -43,7 +43,7 @@ async def test_a_changed_local_package_is_seen(uv_engine: UvEngine, package: Pat
     assert await uv_engine.printed_by(VALUE, dependencies=["./lp"]) == "1"
     (package / "src/lpkg/__init__.py").write_text("V = 22\n")
 
-    assert await uv_engine.printed_by(VALUE + SEEN, dependencies=["./lp"], args=["iniconfig"]) == "22\n"
+    assert await uv_engine.printed_by(VALUE + SEEN, dependencies=["./lp"], args=["iniconfig"]) == "22"
     file = package / "pyproject.toml"
     file.write_text(file.read_text().replace("dependencies = []\n", needs))
 

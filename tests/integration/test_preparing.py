@@ -22,7 +22,9 @@ from tests.integration.engine import Engine, gone
 class Prepared:
     """One execution that was handed straight to a keeper."""
 
-    def __init__(self, engine: Engine, *prepare: str, seconds: float = 30.0, **how: Any) -> None:
+    def __init__(
+        self, engine: Engine, prepare: str = "", seconds: float = 30.0, order: tuple[str, ...] = (), **how: Any
+    ) -> None:
         name = uuid.uuid4().hex
         self.folder = engine.home / "executions" / name
         self.folder.mkdir()
@@ -30,7 +32,7 @@ class Prepared:
         held = claim(self.folder, queue, name)
         values: dict[str, Any] = {
             "argv": ("/bin/sh", "-c", "echo program"),
-            "prepare": tuple(("/bin/sh", "-c", command) for command in prepare),
+            "prepare": ("/bin/sh", "-c", prepare) if prepare else (),
             "prepare_timeout": seconds,
             "prepare_env": {},
             "cwd": str(engine.directory),
@@ -38,6 +40,10 @@ class Prepared:
             "head_bytes": 10_000,
             "tail_bytes": 10_000,
         }
+        if how.pop("cwd_is_folder", False):
+            values["cwd"] = str(self.folder)
+        if order:
+            values["prepare"] = order
         self._launch = Launch(
             execution_id=name,
             folder=self.folder,
@@ -64,7 +70,7 @@ class Prepared:
 
 
 def test_what_prepares_says_nothing_on_the_programs_streams(engine: Engine) -> None:
-    prepared = Prepared(engine, "echo one; echo two >&2", "echo three")
+    prepared = Prepared(engine, "echo one; echo two >&2; echo three")
 
     outcome = prepared.ended()
 
@@ -77,21 +83,20 @@ def test_what_prepares_says_nothing_on_the_programs_streams(engine: Engine) -> N
 def test_what_prepares_has_variables_of_its_own(engine: Engine) -> None:
     show = ("/bin/sh", "-c", 'echo "$ONE $TWO"')
     env = {"PATH": f"{os.defpath}:{engine.home}", "ONE": "1", "TWO": "2"}
-    prepared = Prepared(engine, argv=show, prepare=(show,), env=env, prepare_env={"TWO": "two"})
+    prepared = Prepared(engine, argv=show, prepare='echo "$ONE $TWO"', env=env, prepare_env={"TWO": "two"})
 
     assert prepared.ended()["kind"] == "exited"
     assert (prepared.text("prepare"), prepared.text("stdout")) == ("1 two\n", "1 2\n")
 
 
 def test_an_environment_that_cannot_be_made_is_no_failure_of_the_program(engine: Engine) -> None:
-    prepared = Prepared(engine, "echo no such package >&2; exit 2", "touch second-ran")
+    prepared = Prepared(engine, "echo no such package >&2; exit 2")
 
     outcome = prepared.ended()
 
     assert (outcome["kind"], outcome["reason"]) == ("environment_failed", "no such package")
     assert "exit_code" not in outcome
     assert outcome["started_at"] is None
-    assert not (engine.directory / "second-ran").exists()
     assert prepared.text("stdout") == ""
 
 
@@ -101,7 +106,7 @@ def test_preparing_has_a_time_of_its_own(engine: Engine) -> None:
     outcome = prepared.ended()
 
     assert outcome["kind"] == "environment_failed"
-    assert outcome["reason"] == "Preparing the environment took longer than 0.3 s."
+    assert outcome["reason"] == "Installing what it needs took longer than 0.3 s."
     gone([int((engine.directory / "pid").read_text())], 1.0)
 
 
@@ -109,6 +114,43 @@ def test_preparing_does_not_count_as_time_that_the_program_ran(engine: Engine) -
     prepared = Prepared(engine, "sleep 0.6", timeout=0.5)
 
     assert prepared.ended()["kind"] == "exited"
+
+
+def test_the_program_runs_on_the_interpreter_that_preparing_names(engine: Engine) -> None:
+    tools = engine.directory / "tools"
+    tools.mkdir()
+    (tools / "python").write_text('#!/bin/sh\necho "$0 $1"; echo "$PATH" | cut -d: -f1\n')
+    (tools / "python").chmod(0o755)
+    answer = {"python": str(tools / "python"), "packages": ["a==1"], "digest": "d", "unknown": "x"}
+    prepared = Prepared(
+        engine,
+        'cat > "$FOLDER/environment.json"',
+        argv=("/nowhere/python", "script.py"),
+        prepare_env={"FOLDER": "."},
+        prepare_stdin=json.dumps(answer),
+        cwd_is_folder=True,
+    )
+
+    assert prepared.ended()["kind"] == "exited"
+    assert prepared.text("stdout") == f"{tools / 'python'} script.py\n{tools}\n"
+    events = [json.loads(line) for line in prepared.text("events").splitlines()]
+    (told,) = [event for event in events if event["k"] == "environment"]
+    assert (told["packages"], told["digest"], "unknown" in told) == (["a==1"], "d", False)
+
+
+@pytest.mark.parametrize("answer", ["", "no json", "[]", '{"python": 3}', "null"])
+def test_an_answer_that_is_none_changes_nothing(engine: Engine, answer: str) -> None:
+    prepared = Prepared(engine, "cat > environment.json", prepare_stdin=answer, cwd_is_folder=True)
+
+    assert prepared.ended()["kind"] == "exited"
+    assert prepared.text("stdout") == "program\n"
+
+
+def test_what_prepares_and_is_killed_is_said_by_the_signal(engine: Engine) -> None:
+    outcome = Prepared(engine, "echo installing 3 of 9; kill -9 $$").ended()
+
+    assert outcome["kind"] == "environment_failed"
+    assert outcome["reason"] == "The program that makes the environment was ended by SIGKILL."
 
 
 async def test_it_can_be_cancelled_while_it_is_prepared(engine: Engine) -> None:
@@ -138,7 +180,7 @@ def test_a_program_that_is_not_there_is_said(engine: Engine) -> None:
 
 
 def test_a_tool_that_is_not_there_is_said(engine: Engine) -> None:
-    outcome = Prepared(engine, prepare=(("/nowhere/uv", "sync"),)).ended()
+    outcome = Prepared(engine, order=("/nowhere/uv", "sync")).ended()
 
     assert (outcome["kind"], outcome["reason"]) == (
         "start_failed",

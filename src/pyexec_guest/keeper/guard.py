@@ -5,7 +5,7 @@ import os
 import signal
 import socket
 import time
-from typing import Any
+from typing import Any, cast
 
 from pyexec_guest import log, protocol
 from pyexec_guest.keeper import linux, turn
@@ -121,9 +121,12 @@ class Guard:
         """Take over the interpreter that preparing has found or made, and note the environment in the log."""
         try:
             with open(os.path.join(self.folder, PREPARED), "rb") as file:
-                prepared: dict[str, Any] = json.loads(file.read(PREPARED_BYTES))
-        except (OSError, ValueError):
+                answer: object = json.loads(file.read(PREPARED_BYTES))
+        except (OSError, ValueError, RecursionError):
             return
+        if not isinstance(answer, dict):
+            return
+        prepared = cast("dict[str, Any]", answer)
         self._events.note("environment", time.time(), **{name: prepared.get(name) for name in PREPARED_TOLD})
         python = prepared.get("python")
         if isinstance(python, str):
