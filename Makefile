@@ -22,7 +22,7 @@ demo: install ## Show the product at work
 	$(UV) run --frozen python examples/demo.py $(ARGS)
 
 test: install ## Run the tests
-	$(RUN) pytest $(ARGS)
+	$(RUN) pytest -n auto --dist loadfile $(ARGS)
 
 lint: install ## Run every check but the tests
 	$(RUN) ruff check
@@ -34,7 +34,7 @@ lint: install ## Run every check but the tests
 
 coverage: install ## Run the tests, measured; fails below the floor in pyproject.toml
 	$(RUN) coverage erase
-	$(RUN) coverage run -m pytest $(ARGS)
+	$(RUN) coverage run -m pytest -n auto --dist loadfile $(ARGS)
 	$(RUN) coverage combine --quiet
 	$(RUN) coverage report
 

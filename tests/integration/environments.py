@@ -241,6 +241,7 @@ class Index:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self.files: dict[str, bytes] = {}
+        self.tree: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.refused: list[str] = []
         self.reached = threading.Event()
@@ -254,6 +255,25 @@ class Index:
         """Put a package into it."""
         content = wheel_bytes(name, version, files or {f"{name}.py": f"VERSION = {version!r}\n"})
         self.files[f"{name}-{version}-py3-none-any.whl"] = content
+
+    def add_repository(self, name: str, project: Mapping[str, str], scratch: Path) -> None:
+        """Put a git repository into it, at `/NAME.git`, as any web server would hand it out."""
+        work, bare = scratch / "work", scratch / "bare.git"
+        work.mkdir(parents=True)
+        for file, text in project.items():
+            (work / file).write_text(text)
+        author = ("-c", "user.name=a", "-c", "user.email=a@b")
+        for command in (
+            ("init", "--quiet", str(work)),
+            ("-C", str(work), "add", "."),
+            ("-C", str(work), *author, "commit", "--quiet", "--message", "first"),
+            ("clone", "--quiet", "--bare", str(work), str(bare)),
+            ("-C", str(bare), "update-server-info"),
+        ):
+            subprocess.run(["git", *command], check=True)
+        for path in bare.rglob("*"):
+            if path.is_file():
+                self.tree[f"/{name}.git/{path.relative_to(bare)}"] = path.read_bytes()
 
     def hold(self) -> None:
         """Answer nobody until `may_answer` is set; `reached` tells when somebody asks."""
@@ -269,6 +289,9 @@ class Index:
         self.reached.set()
         self.may_answer.wait(30)
         path = "/" + path.split("://")[-1].partition("/")[2]  # Somebody may ask it as a proxy, with a whole URL.
+        path = path.partition("?")[0]
+        if path in self.tree:
+            return 200, self.tree[path]
         name = unquote(path.rstrip("/").rpartition("/")[2])
         if path.startswith("/files/"):
             return (200, self.files[name]) if name in self.files else (404, b"")

@@ -17,10 +17,34 @@ pytestmark = [pytest.mark.needs_uv, pytest.mark.case("B037")]
 CANARY = "c4n4ryv4lue"
 
 
+BACKEND = """
+import os, zipfile
+def build_wheel(folder, config=None, metadata=None):
+    name = "zzlib-VERSION-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as wheel:
+        wheel.writestr("zzlib-VERSION.dist-info/METADATA", "Metadata-Version: 2.1\\nName: zzlib\\nVersion: VERSION\\n")
+        wheel.writestr("zzlib-VERSION.dist-info/WHEEL", "Wheel-Version: 1.0\\nTag: py3-none-any\\n")
+        wheel.writestr("zzlib-VERSION.dist-info/RECORD", "")
+    return name
+"""
+PROJECT = """
+[project]
+name = "zzlib"
+version = "VERSION"
+[build-system]
+requires = []
+build-backend = "backend"
+backend-path = ["."]
+"""
+
+
 @pytest.fixture
-def index() -> Iterator[Index]:
+def index(tmp_path: Path) -> Iterator[Index]:
     with package_index("ann", CANARY) as index:
         index.add("zzlib", version(index))
+        files = {"pyproject.toml": PROJECT, "backend.py": BACKEND}
+        project = {name: text.replace("VERSION", version(index)) for name, text in files.items()}
+        index.add_repository("zzlib", project, tmp_path / "repository")
         yield index
 
 
@@ -70,11 +94,12 @@ def requests_of(engine: UvEngine, index: Index) -> dict[str, dict[str, object]]:
         "variable": {"env_vars": {"UV_INDEX_URL": secret(index), "TOKEN": CANARY}, "dependencies": ["zzlib"]},
         "env-file": {"env_file": "secrets.env", "dependencies": ["zzlib"]},
         "dependency": {"dependencies": [wheel]},
+        "repository": {"dependencies": [f"zzlib @ git+{secret(index, '/zzlib.git')}"]},
         "constraint": {"index_url": secret(index), "dependencies": ["zzlib"], "constraints": [wheel]},
     }
 
 
-@pytest.mark.parametrize("where", ["index_url", "variable", "env-file", "dependency", "constraint"])
+@pytest.mark.parametrize("where", ["index_url", "variable", "env-file", "dependency", "repository", "constraint"])
 async def test_what_it_takes_to_install_is_used_and_forgotten(uv_engine: UvEngine, index: Index, where: str) -> None:
     request = requests_of(uv_engine, index)[where]
     index.hold()

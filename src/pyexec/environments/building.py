@@ -8,20 +8,18 @@ import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
-
-from pyexec.environments.credentials import masked, restored, stripped
+from pyexec.environments.credentials import masked, restored, stripped, variables_for_git, without_those_for_git
 from pyexec.environments.editable import make_editable, say_where_from
+from pyexec.environments.fingerprints import fingerprint
+from pyexec.environments.installed import installed_in
 from pyexec.environments.local import fingerprint_of, local_path, metadata_fingerprint, project_name, source_root
 from pyexec.environments.locked import LockedLine, read_lock, without_project
 from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.orders import BuildOrder
 from pyexec.environments.store import Environment, EnvironmentStore, Resolution
 from pyexec.environments.tool import Say, ToolError, Uv
-from pyexec.environments.version_cache import fingerprint
 from pyexec.storage.locks import held
 
 RETRY_SECONDS = 300.0
@@ -38,9 +36,12 @@ class Builder:
     """Makes what one order asks for, or finds that somebody else has."""
 
     def __init__(self, order: BuildOrder, environ: Mapping[str, str], say: Say) -> None:
+        # git gets the credentials for its repositories by variables, uv those for all else within the requirements.
+        self._requirements = tuple(without_those_for_git(one) for one in order.requirements)
+        git = variables_for_git(order.requirements, environ)
         self._order = order
         self._say = say
-        self._uv = Uv(order.uv, environ, order.index_url, say)
+        self._uv = Uv(order.uv, {**environ, **git}, order.index_url, say)
         self._store = EnvironmentStore(Path(order.root))
         self._python = order.python
         self._python_version = order.python_version or ""
@@ -142,7 +143,7 @@ class Builder:
         with tempfile.TemporaryDirectory() as scratch:
             output, from_cache = self._uv.run_or_offline(
                 *(*_COMPILE, "--python", self._python, *refreshed, *order.options, "-"),
-                stdin="".join(f"{one}\n" for one in order.requirements),
+                stdin="".join(f"{one}\n" for one in self._requirements),
                 constraints=order.constraints,
                 variables=_build_elsewhere(Path(scratch)),
             )
@@ -196,7 +197,7 @@ class Builder:
                 digest=digest,
                 python=folder / "bin" / "python",
                 python_version=self._python_version,
-                packages=tuple(sorted(_shown(one) for one in distributions(path=[str(site)]))),
+                packages=tuple(sorted(one.shown() for one in installed_in(site))),
                 size_bytes=_size(folder),
                 created_at=time.time(),
             )
@@ -236,7 +237,7 @@ class Builder:
 
         self._uv.run_or_offline(
             *(*_INSTALL, "--python", str(folder / "bin" / "python"), *self._order.options, "-"),
-            stdin=restored("\n".join(wanted) + "\n", self._order.requirements),
+            stdin=restored("\n".join(wanted) + "\n", self._requirements),
             on_tick=count,
         )
         for wheel, project in built.items():
@@ -285,17 +286,6 @@ def _build_elsewhere(scratch: Path) -> dict[str, str]:
     config = scratch / "distutils.cfg"
     config.write_text(f"[egg_info]\negg_base={scratch}\n[build]\nbuild_base={scratch / 'build'}\n", "utf-8")
     return {"DIST_EXTRA_CONFIG": str(config), "GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def _shown(distribution: Distribution) -> str:
-    name = canonicalize_name(distribution.metadata["Name"])
-    origin = distribution.read_text("direct_url.json")
-    if origin is None:
-        return f"{name}=={distribution.version}"
-    values = json.loads(origin)
-    url = stripped(str(values["url"]))
-    vcs = values.get("vcs_info")
-    return f"{name} @ {vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else f"{name} @ {url}"
 
 
 def _size(folder: Path) -> int:

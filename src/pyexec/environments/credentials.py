@@ -4,12 +4,15 @@
 `https://host/simple`. The user of an SSH address (`git+ssh://git@host`) is no secret and stays.
 """
 
+import base64
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
 
 # A password may have an `@` of its own in it, and quotes: only the last `@` before the path ends it.
 _IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<secret>[^/?#\s]+)@")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s#]+")
+_GIT = re.compile(r"git\+https?://", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
@@ -32,6 +35,29 @@ def restored(text: str, originals: Iterable[str]) -> str:
     for bare, full in sorted(pairs.items(), key=lambda pair: -len(pair[0])):
         text = re.sub(rf"{re.escape(bare)}(?=[/@?#\s]|$)", full.replace("\\", r"\\"), text)
     return text
+
+
+def without_those_for_git(text: str) -> str:
+    """Return the text without the credentials in `git+https://…` URLs, which git would show on its command line."""
+    return _URL.sub(lambda match: stripped(match[0]) if _GIT.match(match[0]) else match[0], text)
+
+
+def variables_for_git(texts: Iterable[str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return variables that give git what `without_those_for_git` takes away; those of `environ` go on counting."""
+    known = environ.get("GIT_CONFIG_COUNT", "")
+    number = int(known) if known.isdecimal() else 0
+    variables: dict[str, str] = {}
+    for url in [url for text in texts for url in _URL.findall(text) if _GIT.match(url)]:
+        found = _IN_URL.match(url)
+        if found is None:
+            continue
+        user, _colon, password = unquote(found["secret"]).partition(":")
+        basic = base64.b64encode(f"{user}:{password}".encode()).decode()
+        repository = _without_revision(stripped(url))[len("git+") :]
+        variables[f"GIT_CONFIG_KEY_{number}"] = f"http.{repository}.extraHeader"
+        variables[f"GIT_CONFIG_VALUE_{number}"] = f"Authorization: Basic {basic}"
+        number += 1
+    return variables | {"GIT_CONFIG_COUNT": str(number)} if variables else {}
 
 
 def _without_revision(url: str) -> str:

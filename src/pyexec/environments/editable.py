@@ -2,12 +2,10 @@
 
 import csv
 import json
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from packaging.utils import canonicalize_name, parse_wheel_filename
-
 from pyexec.environments.failures import PreparationFailure
+from pyexec.environments.installed import Installed, installed_in, normalised
 from pyexec.environments.tool import ToolError
 
 
@@ -17,9 +15,9 @@ def make_editable(site: Path, wheel: Path, source: Path) -> None:
     Raises:
         ToolError: It has compiled parts, which its source does not.
     """
-    distribution, folder = _installed(site, wheel)
-    if "Root-Is-Purelib: true" not in (distribution.read_text("WHEEL") or ""):
-        name = distribution.metadata["Name"]
+    package = _installed(site, wheel)
+    folder, name = package.folder, package.name
+    if "Root-Is-Purelib: true" not in (folder / "WHEEL").read_text("utf-8"):
         message = f"{name} has compiled parts and cannot be used from its source; give its path without -e."
         raise ToolError(PreparationFailure(kind="build", message=message, detail=message))
     kept: list[list[str]] = []
@@ -34,7 +32,7 @@ def make_editable(site: Path, wheel: Path, source: Path) -> None:
             for cached in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
                 cached.unlink()
             _remove_empty(path.parent, site)
-    pth = f"__editable__.{canonicalize_name(distribution.metadata['Name']).replace('-', '_')}.pth"
+    pth = f"__editable__.{name.replace('-', '_')}.pth"
     (site / pth).write_text(f"{source}\n", "utf-8")
     with record.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([*kept, [pth, "", ""]])
@@ -42,22 +40,16 @@ def make_editable(site: Path, wheel: Path, source: Path) -> None:
 
 def say_where_from(site: Path, wheel: Path, project: Path, *, editable: bool) -> None:
     """Write down which project a package was built from, in place of the wheel that is gone by then."""
-    _distribution, folder = _installed(site, wheel)
     origin = {"url": project.as_uri(), "dir_info": {"editable": True} if editable else {}}
-    (folder / "direct_url.json").write_text(json.dumps(origin), "utf-8")
+    (_installed(site, wheel).folder / "direct_url.json").write_text(json.dumps(origin), "utf-8")
 
 
-def _installed(site: Path, wheel: Path) -> tuple[Distribution, Path]:
-    name, version, _build, _tags = parse_wheel_filename(wheel.name)
-    for distribution in distributions(path=[str(site)]):
-        if canonicalize_name(distribution.metadata["Name"]) == name:
-            (folder,) = (path for path in site.glob("*.dist-info") if _names(path, name))
-            return distribution, folder
-    raise FileNotFoundError(f"{name} {version} was not installed")
-
-
-def _names(folder: Path, name: str) -> bool:
-    return canonicalize_name(folder.name.split("-")[0]) == name
+def _installed(site: Path, wheel: Path) -> Installed:
+    name = normalised(wheel.name.partition("-")[0])
+    for package in installed_in(site):
+        if package.name == name:
+            return package
+    raise FileNotFoundError(f"{name} was not installed")
 
 
 def _remove_empty(folder: Path, site: Path) -> None:

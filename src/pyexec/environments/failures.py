@@ -27,6 +27,7 @@ _DISK_FULL = ("No space left on device", "Disk quota exceeded")
 _KINDS: tuple[tuple[str, FailureKind, str], ...] = (
     ("No solution found", "dependency_resolution", "The requirements cannot be met: {because}"),
     ("No interpreter found", "interpreter", "{error}."),
+    ("Failed to download and build", "build", "{error}: {last}"),
     ("Failed to build", "build", "{error}: {last}"),
     ("The build backend returned an error", "build", "{error}: {last}"),
 )

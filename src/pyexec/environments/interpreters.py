@@ -7,9 +7,10 @@ from itertools import chain
 from pathlib import Path
 
 from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError, NotFoundError
+from pyexec.environments.fingerprints import fingerprint
 from pyexec.environments.python_versions import OLDEST, Version, VersionRequest, parse_request, show
 from pyexec.environments.search import all_interpreters, first_interpreters, is_program
-from pyexec.environments.version_cache import VersionCache, fingerprint
+from pyexec.environments.version_cache import VersionCache
 
 MOST_STARTED_AT_ONCE = 8
 

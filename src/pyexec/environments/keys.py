@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyexec.environments.fingerprints import fingerprint
 from pyexec.environments.interpreters import Interpreter
 from pyexec.environments.local import fingerprint_of, local_path, metadata_fingerprint
 from pyexec.environments.python_versions import show
 from pyexec.environments.search import home
-from pyexec.environments.version_cache import fingerprint
 
 _FORMAT = 1
 # Settings of uv that change how it works and not what it finds; any other may change the resolution.

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import unquote_to_bytes, urlsplit
 
-from packaging.utils import canonicalize_name
+from pyexec.environments.installed import normalised
 
 # What a build makes, and what belongs to other tools.
 _PASSED_OVER = frozenset(
@@ -53,7 +53,7 @@ def metadata_fingerprint(project: Path) -> str:
 def project_name(project: Path) -> str | None:
     """Return the name a project gives itself, where it is written down."""
     name = _table(_pyproject(project).get("project")).get("name")
-    return canonicalize_name(name) if isinstance(name, str) else None
+    return normalised(name) if isinstance(name, str) else None
 
 
 def source_root(project: Path) -> Path:

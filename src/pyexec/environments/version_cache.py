@@ -5,30 +5,13 @@ import json
 import os
 import tempfile
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from pyexec.environments.fingerprints import Fingerprint
 from pyexec.environments.python_versions import Version
 
 _FORMAT = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fingerprint:
-    """Tells one program at a path from another that takes its place later."""
-
-    mtime_ns: int
-    size: int
-
-
-def fingerprint(path: Path) -> Fingerprint | None:
-    """Look at the program behind a path; None when there is none."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return Fingerprint(mtime_ns=status.st_mtime_ns, size=status.st_size)
 
 
 class VersionCache:

@@ -139,14 +139,14 @@ def test_a_package_with_compiled_parts_is_refused_in_a_sentence_and_stays_as_it_
         site.make_editable()
     assert caught.value.failure.kind == "build"
     assert caught.value.failure.message == (
-        "My.Lib has compiled parts and cannot be used from its source; give its path without -e."
+        "my-lib has compiled parts and cannot be used from its source; give its path without -e."
     )
     assert site.files() == before
 
 
 def test_a_wheel_that_was_not_installed_is_an_error(site: Site) -> None:
     site.install("other", "other-2.dist-info")
-    with pytest.raises(FileNotFoundError, match=r"my-lib 1\.0 was not installed"):
+    with pytest.raises(FileNotFoundError, match="my-lib was not installed"):
         site.make_editable()
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pyexec.environments.version_cache import Fingerprint, VersionCache, fingerprint
+from pyexec.environments.fingerprints import Fingerprint, fingerprint
+from pyexec.environments.version_cache import VersionCache
 
 PYTHON = Path("/usr/bin/python3")
 MARK = Fingerprint(mtime_ns=7, size=42)
