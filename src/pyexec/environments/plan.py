@@ -20,6 +20,7 @@ from pyexec.environments.orders import BuildOrder
 from pyexec.environments.projects import Project, find_virtual_environment, read_project
 from pyexec.environments.python_versions import parse_request, show
 from pyexec.environments.requirements import anchored, combine, editable_of, unmet
+from pyexec.environments.search import is_program
 from pyexec.environments.sources import apply_settings
 from pyexec.environments.store import Environment, EnvironmentStore
 from pyexec.environments.uv import find_uv, script_arguments
@@ -150,6 +151,7 @@ class Planner:
         self._own_prefix = own_prefix
         self._own_version = own_version
         self._fresh_seconds = fresh_seconds
+        self._uv: Path | None = None
 
     async def plan(self, asked: Asked) -> RunPlan:
         """Plan the run of a script, off the event loop.
@@ -175,7 +177,7 @@ class Planner:
         header = read_header(asked.header_source)
         if asked.environment is not None:
             return self._in_named(asked, header, asked.environment)
-        uv = find_uv(self._environ, self._own_prefix)
+        uv = self._find_uv()
         needs = self._needs(header, asked)
         if not needs.apart and needs.project is None and asked.project:
             plan = self._in_virtual_environment(asked, needs)
@@ -261,7 +263,7 @@ class Planner:
             return _in_ready(asked, environment, ())
         order = BuildOrder(
             root=str(self._store.root),
-            uv=str(find_uv(self._environ, self._own_prefix)),
+            uv=str(self._find_uv()),
             key=None,
             python=named.python,
             python_version=named.python_version,
@@ -334,6 +336,11 @@ class Planner:
                 hint="Run it with use_uv=true, which finds one that fits.",
             )
         return replace(_as_it_is(asked, interpreter, notes), strategy="system-python", first_on_path=None)
+
+    def _find_uv(self) -> Path:
+        if self._uv is None or not is_program(self._uv):
+            self._uv = find_uv(self._environ, self._own_prefix)
+        return self._uv
 
     # -- what is needed --------------------------------------------------------------------------------------------
 
