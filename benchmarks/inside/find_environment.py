@@ -7,10 +7,9 @@ import tempfile
 import time
 from pathlib import Path
 
-import anyio
-
+from pyexec.environments.asking import Asked
 from pyexec.environments.interpreters import InterpreterFinder
-from pyexec.environments.plan import Asked, Planner
+from pyexec.environments.plan import Planner
 from pyexec.environments.service import environment_places
 from pyexec.processes.probe import python_version
 from pyexec.settings import load_settings
@@ -19,7 +18,7 @@ from pyexec.storage.state_folder import StateFolder
 package, rounds = sys.argv[1], int(sys.argv[2])
 
 
-async def main() -> None:
+def main() -> None:
     settings = load_settings()
     folder = StateFolder(settings.home)
     store, names = environment_places(folder.environments)
@@ -49,11 +48,11 @@ async def main() -> None:
         )
         for _round in range(rounds + 10):
             started = time.perf_counter()
-            plan = await planner.plan(asked)
+            plan = planner.plan(asked)
             samples.append(time.perf_counter() - started)
             if plan.environment is None:
                 raise SystemExit("it was not found")
     print(json.dumps(samples[10:]))
 
 
-anyio.run(main)
+main()

@@ -2,126 +2,32 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
-from anyio.to_thread import run_sync
-
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError
-from pyexec.domain.executions import Strategy
+from pyexec.environments.asking import Asked, Preparation, RunPlan
 from pyexec.environments.choice import Choice, choose
 from pyexec.environments.credentials import stripped
 from pyexec.environments.headers import ScriptHeader, read_header
 from pyexec.environments.interpreters import Interpreter, InterpreterFinder
-from pyexec.environments.keys import EnvironmentRequest, LockedProject, request_key
-from pyexec.environments.local import local_path, source_root
+from pyexec.environments.keys import EnvironmentRequest, request_key
+from pyexec.environments.local import local_path
 from pyexec.environments.names import NamedEnvironment, NameRegister
+from pyexec.environments.needs import HEADER, Needs, needs_of
 from pyexec.environments.orders import BuildOrder
-from pyexec.environments.projects import Project, find_virtual_environment, read_project
+from pyexec.environments.projects import find_virtual_environment
 from pyexec.environments.python_versions import parse_request, show
-from pyexec.environments.requirements import anchored, combine, editable_of, unmet
+from pyexec.environments.requirements import combine, editable_of, unmet
 from pyexec.environments.search import is_program
-from pyexec.environments.sources import apply_settings
 from pyexec.environments.store import Environment, EnvironmentStore
 from pyexec.environments.uv import find_uv, script_arguments
 
-_HEADER = "the script's header"
-_LOCK_COUNTS = "constraints and index_url do not count here: {lock} says what is installed."
 _BUILDER = ("-I", "-m", "pyexec.environments.build")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a call asks for, as far as it matters for the way it is run.
-
-    Attributes:
-        script: The script; a relative path starts at `directory`.
-        header_source: Its content.
-        args: Its arguments.
-        use_uv: Whether there may be packages; else it runs on `python3` or `python` on PATH, as that is.
-        python_version: A version, a range or a path; only with uv.
-        dependencies: Requirements besides those of the header; only with uv.
-        constraints: Versions that must not be left; only with uv.
-        index_url: The package index to use in place of the usual one; only with uv.
-        environment: The name of an environment to run in; only with uv.
-        keep_as: A name to give to the environment.
-        directory: The folder the script is run in; local paths among `dependencies` start there.
-        project: Whether a project at `directory` or above counts; false for inline code, which belongs to none.
-        owner: Whose named environments count.
-        environ: The variables the script gets: uv's settings among them count.
-        folder, holder_lock: The execution's own folder, and the lock that says it lives.
-    """
-
-    script: Path
-    header_source: bytes = field(repr=False)
-    args: tuple[str, ...] = ()
-    use_uv: bool = True
-    python_version: str | None = None
-    dependencies: tuple[str, ...] = field(default=(), repr=False)
-    constraints: tuple[str, ...] = field(default=(), repr=False)
-    index_url: str | None = field(default=None, repr=False)
-    environment: str | None = None
-    keep_as: str | None = None
-    directory: Path
-    project: bool = True
-    owner: str
-    environ: Mapping[str, str] = field(repr=False)
-    folder: Path
-    holder_lock: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
-    """A program that makes the environment first; it reads `stdin`, which may hold credentials."""
-
-    argv: tuple[str, ...]
-    stdin: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlan:
-    """How one script is run, in the call's directory and with its environment variables.
-
-    Attributes:
-        prepare: What to run first; when it fails, the script is not run. Its answer names the interpreter.
-        argv: The command that runs the script; after preparing, with the interpreter from the answer in first place.
-        strategy: How that is done.
-        python: What runs it: the path of an interpreter, or a version that uv fetches while preparing.
-        python_version: The version of that, where it is known.
-        environment: The environment it runs in, where it is ready.
-        packages: The packages it sees; None where that is not known yet, or is whatever the interpreter has.
-        first_on_path: A folder to put before all others on the PATH of the script, so that `python` there is the one
-            it runs on; None leaves PATH as it is.
-        notes: What the reader of the result should know, a sentence each.
-    """
-
-    prepare: Preparation | None = None
-    argv: tuple[str, ...]
-    strategy: Strategy
-    python: str
-    python_version: str | None
-    environment: Environment | None = None
-    packages: tuple[str, ...] | None = None
-    first_on_path: Path | None = None
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Needs:
-    """What a script needs, whoever says so."""
-
-    requirements: tuple[str, ...] = ()
-    requires_python: str | None = None
-    requires_in: str = ""
-    apart: bool = False
-    options: tuple[str, ...] = ()
-    project: LockedProject | None = None
-    paths: tuple[Path, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
 class Planner:
-    """Makes plans; starts nothing and asks no network.
+    """Makes plans; installs nothing and asks no network.
 
     Args:
         finder: Knows the interpreters of this machine.
@@ -153,8 +59,8 @@ class Planner:
         self._fresh_seconds = fresh_seconds
         self._uv: Path | None = None
 
-    async def plan(self, asked: Asked) -> RunPlan:
-        """Plan the run of a script, off the event loop.
+    def plan(self, asked: Asked) -> RunPlan:
+        """Plan the run of a script; blocks on the disk, and starts interpreters that are not known yet.
 
         With uv, the packages are those of the script's header and of `dependencies` together, or those of a named
         environment; a script that has none of these gets those of the project it lies in, when `project` says so,
@@ -166,10 +72,6 @@ class Planner:
             InterpreterNotFoundError: No Python here fits, and uv may not download one.
             UvNotFoundError: uv is asked for and not installed.
         """
-        return await run_sync(self.plan_now, asked)
-
-    def plan_now(self, asked: Asked) -> RunPlan:
-        """Do the same; blocks on the disk."""
         if any("\0" in argument for argument in asked.args):
             raise InvalidArgumentError("An argument in args has a NUL character in it.")
         if not asked.use_uv:
@@ -178,7 +80,7 @@ class Planner:
         if asked.environment is not None:
             return self._in_named(asked, header, asked.environment)
         uv = self._find_uv()
-        needs = self._needs(header, asked)
+        needs = needs_of(header, asked, self._environ)
         if not needs.apart and needs.project is None and asked.project:
             plan = self._in_virtual_environment(asked, needs)
             if plan is not None:
@@ -198,7 +100,7 @@ class Planner:
 
     # -- the ways --------------------------------------------------------------------------------------------------
 
-    def _apart(self, asked: Asked, needs: _Needs, choice: Choice, uv: Path) -> RunPlan:
+    def _apart(self, asked: Asked, needs: Needs, choice: Choice, uv: Path) -> RunPlan:
         """Run it in an environment of ours: at once where that is ready, else after making it."""
         editables = [url for one in needs.requirements if (url := editable_of(one)) is not None]
         request = EnvironmentRequest(
@@ -283,7 +185,7 @@ class Planner:
                 f"Both environment={named.name!r} and dependencies were given.",
                 hint="Give one of them; create_environment makes an environment with more packages.",
             )
-        for text, where in ((asked.python_version, "python_version"), (header.requires_python, _HEADER)):
+        for text, where in ((asked.python_version, "python_version"), (header.requires_python, HEADER)):
             if text is not None and not _accepts(text, named.python_version):
                 raise InvalidArgumentError(
                     f"The environment {named.name!r} has Python {named.python_version}, and {where} asks for {text!r}.",
@@ -296,11 +198,11 @@ class Planner:
         missing = unmet(asked_for, environment.packages, environment.python_version)
         if missing:
             raise InvalidArgumentError(
-                f"The environment {named.name!r} lacks what {_HEADER} asks for: {', '.join(missing)}.",
+                f"The environment {named.name!r} lacks what {HEADER} asks for: {', '.join(missing)}.",
                 hint="Leave environment out, or create one that has it.",
             )
 
-    def _in_virtual_environment(self, asked: Asked, needs: _Needs) -> RunPlan | None:
+    def _in_virtual_environment(self, asked: Asked, needs: Needs) -> RunPlan | None:
         """Run it in the `.venv` that somebody keeps there, as it is; None where there is none that fits."""
         python = find_virtual_environment(asked.directory, self._environ)
         if python is None:
@@ -341,75 +243,6 @@ class Planner:
         if self._uv is None or not is_program(self._uv):
             self._uv = find_uv(self._environ, self._own_prefix)
         return self._uv
-
-    # -- what is needed --------------------------------------------------------------------------------------------
-
-    def _needs(self, header: ScriptHeader, asked: Asked) -> _Needs:
-        wanted = asked.dependencies or asked.keep_as
-        found = None if header.present or wanted or not asked.project else read_project(asked.directory, self._environ)
-        if found is None:
-            return _of_script(header, asked)
-        if found.lock is not None:
-            ignored = (_LOCK_COUNTS.format(lock=found.lock),) if asked.constraints or asked.index_url else ()
-            return _Needs(
-                requires_python=found.requires_python,
-                requires_in=str(found.file),
-                project=LockedProject(folder=found.folder, lock=found.lock),
-                notes=found.notes + ignored,
-            )
-        return _of_project(found)
-
-
-def _of_script(header: ScriptHeader, asked: Asked) -> _Needs:
-    combine(header.dependencies, asked.dependencies)
-    script_folder = (asked.directory / asked.script).parent
-    applied = apply_settings(
-        [anchored(one.strip(), script_folder) for one in header.dependencies],
-        header.uv_settings,
-        place="header",
-        where=_HEADER,
-        base=script_folder,
-    )
-    combine((), asked.constraints, argument_is="constraints")
-    requirements = combine(applied.requirements, [anchored(one.strip(), asked.directory) for one in asked.dependencies])
-    return _Needs(
-        requirements=tuple(anchored(one, asked.directory) for one in requirements),
-        requires_python=header.requires_python,
-        requires_in=_HEADER,
-        apart=header.present or bool(requirements) or asked.keep_as is not None,
-        options=applied.options,
-        notes=applied.notes,
-    )
-
-
-def _of_project(found: Project) -> _Needs:
-    where = str(found.file)
-    applied = apply_settings(
-        combine(found.dependencies, (), header_is=where),
-        found.uv_settings,
-        place="project",
-        where=where,
-        base=found.folder,
-    )
-    return _Needs(
-        requirements=tuple(anchored(one, found.folder) for one in applied.requirements),
-        requires_python=found.requires_python,
-        requires_in=where,
-        options=applied.options if applied.requirements else (),
-        paths=(source_root(found.folder),) if found.is_package else (),
-        notes=found.notes + applied.notes,
-    )
-
-
-def _header_for_information(source: bytes) -> tuple[ScriptHeader, tuple[str, ...]]:
-    """Read a header that Python takes for a comment: a fault in it is no reason not to run."""
-    try:
-        header = read_header(source)
-    except InvalidArgumentError as error:
-        return ScriptHeader(), (error.message,)
-    if header.dependencies:
-        return header, (f"The packages in {_HEADER} were not installed: that needs use_uv=true.",)
-    return header, ()
 
 
 def _as_it_is(asked: Asked, interpreter: Interpreter, notes: tuple[str, ...]) -> RunPlan:
@@ -452,3 +285,14 @@ def _accepts(text: str, version: str) -> bool:
         return False
     major, minor, patch = (int(part) for part in version.split("."))
     return parse_request(text).accepts((major, minor, patch))
+
+
+def _header_for_information(source: bytes) -> tuple[ScriptHeader, tuple[str, ...]]:
+    """Read a header that Python takes for a comment: a fault in it is no reason not to run."""
+    try:
+        header = read_header(source)
+    except InvalidArgumentError as error:
+        return ScriptHeader(), (error.message,)
+    if header.dependencies:
+        return header, (f"The packages in {HEADER} were not installed: that needs use_uv=true.",)
+    return header, ()

@@ -15,9 +15,10 @@ from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.text import legible
+from pyexec.environments.asking import Asked, RunPlan
 from pyexec.environments.credentials import masked
 from pyexec.environments.orders import Answer, write_answer
-from pyexec.environments.plan import Asked, Planner, RunPlan
+from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.requests import CheckedRequest, check_request
@@ -143,7 +144,7 @@ class Submitter:
 
     def _plan(self, ready: "_Ready") -> RunPlan:
         request = ready.checked.request
-        plan = self._planner.plan_now(
+        plan = self._planner.plan(
             Asked(
                 script=ready.script,
                 header_source=ready.source,

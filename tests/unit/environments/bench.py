@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pyexec.environments.asking import Asked, RunPlan
 from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.orders import BuildOrder
-from pyexec.environments.plan import Asked, Planner, RunPlan
+from pyexec.environments.plan import Planner
 from pyexec.environments.store import Environment, EnvironmentStore, Resolution
 from tests.unit.environments.conftest import Machine
 
@@ -41,7 +42,7 @@ class Bench:
             holder_lock=tmp_path / "executions" / "1" / "lock",
         )
 
-    async def plan(self, **changes: Any) -> RunPlan:
+    def plan(self, **changes: Any) -> RunPlan:
         planner = Planner(
             finder=self.machine.finder(),
             store=self.store,
@@ -51,11 +52,11 @@ class Bench:
             own_version="3.11",
             fresh_seconds=FRESH_SECONDS,
         )
-        return await planner.plan(replace(self.asked, **changes))
+        return planner.plan(replace(self.asked, **changes))
 
-    async def order(self, **changes: Any) -> BuildOrder:
+    def order(self, **changes: Any) -> BuildOrder:
         """Plan what has to be prepared, and return what the builder is told."""
-        return order_of(await self.plan(**changes))
+        return order_of(self.plan(**changes))
 
     def make(self, digest: str, *packages: str, version: str = "3.11.7") -> Environment:
         """Put a ready environment into the store."""

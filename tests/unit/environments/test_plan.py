@@ -10,8 +10,8 @@ from pyexec.domain.errors import (
     NotFoundError,
     UvNotFoundError,
 )
+from pyexec.environments.asking import RunPlan
 from pyexec.environments.orders import BuildOrder
-from pyexec.environments.plan import RunPlan
 from tests.unit.environments.bench import FRESH_SECONDS, OWNER, Bench, order_of
 from tests.unit.environments.conftest import Machine, Write
 
@@ -25,8 +25,8 @@ def bench(machine: Machine, tmp_path: Path) -> Bench:
     return Bench(machine, tmp_path)
 
 
-async def test_a_script_that_needs_nothing_is_run_without_preparation(bench: Bench) -> None:
-    assert await bench.plan(args=("a", "--b")) == RunPlan(
+def test_a_script_that_needs_nothing_is_run_without_preparation(bench: Bench) -> None:
+    assert bench.plan(args=("a", "--b")) == RunPlan(
         argv=(str(bench.python), "main.py", "a", "--b"),
         strategy="uv-run",
         python=str(bench.python),
@@ -36,8 +36,8 @@ async def test_a_script_that_needs_nothing_is_run_without_preparation(bench: Ben
     assert bench.remembered() == []
 
 
-async def test_packages_are_made_ready_by_a_program_that_is_told_everything_through_a_pipe(bench: Bench) -> None:
-    plan = await bench.plan(dependencies=("rich", "numpy>=2"), constraints=("numpy<3",), args=("a",))
+def test_packages_are_made_ready_by_a_program_that_is_told_everything_through_a_pipe(bench: Bench) -> None:
+    plan = bench.plan(dependencies=("rich", "numpy>=2"), constraints=("numpy<3",), args=("a",))
     order = order_of(plan)
     assert plan.prepare is not None
     assert plan.prepare.argv == (sys.executable, "-I", "-m", "pyexec.environments.build")
@@ -66,11 +66,11 @@ async def test_packages_are_made_ready_by_a_program_that_is_told_everything_thro
     assert bench.remembered() == []
 
 
-async def test_a_ready_environment_is_leased_and_its_interpreter_runs_at_once(bench: Bench) -> None:
+def test_a_ready_environment_is_leased_and_its_interpreter_runs_at_once(bench: Bench) -> None:
     asked: dict[str, Any] = {"dependencies": ("pluggy",), "args": ("a",)}
-    bench.resolve((await bench.order(**asked)).key, DIGEST, notes=("The index was slow.",))
+    bench.resolve((bench.order(**asked)).key, DIGEST, notes=("The index was slow.",))
     made = bench.make(DIGEST, "pluggy==1.5.0")
-    plan = await bench.plan(**asked)
+    plan = bench.plan(**asked)
     assert plan.environment is not None
     assert plan == RunPlan(
         argv=(str(made.python), "main.py", "a"),
@@ -85,144 +85,142 @@ async def test_a_ready_environment_is_leased_and_its_interpreter_runs_at_once(be
     assert bench.leases(DIGEST) == {"1": str(bench.asked.holder_lock)}
 
 
-async def test_an_old_resolution_is_asked_for_again_though_its_environment_is_ready(bench: Bench) -> None:
-    key = (await bench.order(dependencies=("pluggy",))).key
+def test_an_old_resolution_is_asked_for_again_though_its_environment_is_ready(bench: Bench) -> None:
+    key = (bench.order(dependencies=("pluggy",))).key
     bench.make(DIGEST)
     bench.resolve(key, DIGEST, age=FRESH_SECONDS - 60)
-    assert (await bench.plan(dependencies=("pluggy",))).prepare is None
+    assert (bench.plan(dependencies=("pluggy",))).prepare is None
     bench.resolve(key, DIGEST, age=FRESH_SECONDS)
-    assert (await bench.order(dependencies=("pluggy",))).key == key
+    assert (bench.order(dependencies=("pluggy",))).key == key
 
 
-async def test_an_environment_that_is_gone_or_half_made_is_made_again(bench: Bench) -> None:
-    key = (await bench.order(dependencies=("pluggy",))).key
+def test_an_environment_that_is_gone_or_half_made_is_made_again(bench: Bench) -> None:
+    key = (bench.order(dependencies=("pluggy",))).key
     bench.resolve(key, DIGEST)
-    assert (await bench.order(dependencies=("pluggy",))).key == key
+    assert (bench.order(dependencies=("pluggy",))).key == key
     (bench.store.folder(DIGEST) / "bin").mkdir(parents=True)
     (bench.store.folder(DIGEST) / "bin" / "python").symlink_to(bench.python)
-    assert (await bench.order(dependencies=("pluggy",))).key == key
+    assert (bench.order(dependencies=("pluggy",))).key == key
     assert bench.leases(DIGEST) == {}
 
 
-async def test_an_environment_that_gets_a_name_is_always_prepared(bench: Bench) -> None:
+def test_an_environment_that_gets_a_name_is_always_prepared(bench: Bench) -> None:
     url = "lib @ https://user:SECRET@x.org/lib.whl"
-    key = (await bench.order(dependencies=(url,))).key
+    key = (bench.order(dependencies=(url,))).key
     bench.resolve(key, DIGEST)
     bench.make(DIGEST)
-    order = await bench.order(dependencies=(url,), keep_as="tools")
+    order = bench.order(dependencies=(url,), keep_as="tools")
     assert (order.key, order.name, order.owner, order.requirements) == (key, "tools", OWNER, (url,))
     assert order.asked == ("lib @ https://x.org/lib.whl",)
-    assert (await bench.order(keep_as="bare")).requirements == ()
+    assert (bench.order(keep_as="bare")).requirements == ()
 
 
-async def test_the_header_and_the_call_are_put_together(bench: Bench) -> None:
-    order = await bench.order(header_source=HEADER, dependencies=("numpy>=2", "rich"))
+def test_the_header_and_the_call_are_put_together(bench: Bench) -> None:
+    order = bench.order(header_source=HEADER, dependencies=("numpy>=2", "rich"))
     assert order.requirements == ("rich", "numpy>=2")
     assert (order.python, order.python_version) == (str(bench.newer), "3.13.0")
 
 
 @pytest.mark.case("B027")
-async def test_a_header_and_a_call_that_exclude_each_other_are_refused_before_anything_is_written(
+def test_a_header_and_a_call_that_exclude_each_other_are_refused_before_anything_is_written(
     bench: Bench,
 ) -> None:
     header = HEADER.replace(b"rich", b"pluggy==1.4.0")
     with pytest.raises(InvalidArgumentError, match=r"'pluggy==1\.4\.0' in the script's header and 'pluggy==1\.5\.0'"):
-        await bench.plan(header_source=header, dependencies=("pluggy==1.5.0",))
+        bench.plan(header_source=header, dependencies=("pluggy==1.5.0",))
     assert bench.remembered() == []
     assert not bench.asked.folder.exists()
 
 
 @pytest.mark.parametrize("bad", ["-r x", "?", "a==1,==2"])
-async def test_a_fault_in_the_constraints_is_said_to_be_there(bench: Bench, bad: str) -> None:
+def test_a_fault_in_the_constraints_is_said_to_be_there(bench: Bench, bad: str) -> None:
     with pytest.raises(InvalidArgumentError, match=" in constraints"):
-        await bench.plan(dependencies=("rich",), constraints=(bad,))
+        bench.plan(dependencies=("rich",), constraints=(bad,))
 
 
-async def test_a_header_that_asks_for_nothing_hides_what_the_interpreter_has(bench: Bench) -> None:
-    order = await bench.order(header_source=EMPTY_HEADER)
+def test_a_header_that_asks_for_nothing_hides_what_the_interpreter_has(bench: Bench) -> None:
+    order = bench.order(header_source=EMPTY_HEADER)
     assert (order.requirements, order.python) == ((), str(bench.python))
 
 
-async def test_the_version_of_the_call_is_used(bench: Bench) -> None:
-    assert (await bench.plan(python_version="3.13")).python == str(bench.newer)
-    assert (await bench.order(python_version="3.13", dependencies=("rich",))).python == str(bench.newer)
+def test_the_version_of_the_call_is_used(bench: Bench) -> None:
+    assert (bench.plan(python_version="3.13")).python == str(bench.newer)
+    assert (bench.order(python_version="3.13", dependencies=("rich",))).python == str(bench.newer)
 
 
-async def test_when_nobody_asks_a_script_runs_on_the_version_of_the_server_if_that_is_here(bench: Bench) -> None:
+def test_when_nobody_asks_a_script_runs_on_the_version_of_the_server_if_that_is_here(bench: Bench) -> None:
     bench.machine.python("path/python3", (3, 13, 1))
     own = bench.machine.python("path/python3.11", (3, 11, 9))
-    assert (await bench.plan()).python == str(own)
+    assert (bench.plan()).python == str(own)
     own.unlink()
-    assert (await bench.plan()).python == str(bench.python)
+    assert (bench.plan()).python == str(bench.python)
 
 
 @pytest.mark.case("B029")
-async def test_a_version_outside_of_the_header_is_refused(bench: Bench) -> None:
+def test_a_version_outside_of_the_header_is_refused(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match=r"3\.11 does not fit requires-python '>=3\.12'"):
-        await bench.plan(header_source=HEADER, python_version="3.11")
+        bench.plan(header_source=HEADER, python_version="3.11")
 
 
-async def test_a_python_uv_has_to_download_makes_a_request_that_cannot_be_remembered_yet(bench: Bench) -> None:
+def test_a_python_uv_has_to_download_makes_a_request_that_cannot_be_remembered_yet(bench: Bench) -> None:
     del bench.machine.environ["UV_PYTHON_DOWNLOADS"]
     for asked in ((), ("rich",)):
-        plan = await bench.plan(python_version="3.14", dependencies=asked)
+        plan = bench.plan(python_version="3.14", dependencies=asked)
         order = order_of(plan)
         assert (order.key, order.python, order.python_version) == (None, "3.14", None)
         assert order.requirements == asked
         assert (plan.python, plan.python_version, plan.argv[0]) == ("3.14", None, "3.14")
 
 
-async def test_a_python_uv_may_not_download_is_an_error(bench: Bench) -> None:
+def test_a_python_uv_may_not_download_is_an_error(bench: Bench) -> None:
     with pytest.raises(InterpreterNotFoundError):
-        await bench.plan(python_version="3.14")
+        bench.plan(python_version="3.14")
 
 
-async def test_local_paths_start_at_the_script_in_a_header_and_at_the_directory_in_a_call(
+def test_local_paths_start_at_the_script_in_a_header_and_at_the_directory_in_a_call(
     bench: Bench, write: Write, tmp_path: Path
 ) -> None:
     for path in ("work/tools/lib/x", "work/other/x"):
         write(path, "")
     header = b"# /// script\n# dependencies = ['./lib', 'a']\n# [tool.uv.sources]\n# a = {path = 'lib'}\n# ///\n"
-    order = await bench.order(script=Path("tools/main.py"), header_source=header, dependencies=("./other",))
+    order = bench.order(script=Path("tools/main.py"), header_source=header, dependencies=("./other",))
     work = f"file://{tmp_path}/work"
     assert order.requirements == (f"{work}/tools/lib", f"a @ {work}/tools/lib", f"{work}/other")
     assert order.editables == ()
 
 
-async def test_an_editable_project_is_resolved_like_any_and_told_apart(
-    bench: Bench, write: Write, tmp_path: Path
-) -> None:
+def test_an_editable_project_is_resolved_like_any_and_told_apart(bench: Bench, write: Write, tmp_path: Path) -> None:
     write("work/lib/pyproject.toml", "")
     header = b"# /// script\n# dependencies = ['a[x]']\n# [tool.uv.sources]\n# a = {path='lib', editable=true}\n# ///\n"
     for changes in ({"dependencies": ("-e ./lib[x]",)}, {"header_source": header}):
-        order = await bench.order(**changes)
+        order = bench.order(**changes)
         assert order.requirements == (f"file://{tmp_path}/work/lib[x]",)
         assert order.editables == (f"{tmp_path}/work/lib",)
 
 
 @pytest.mark.parametrize("gone", ["./gone", "lib @ ./gone", "-e ./gone"])
-async def test_a_local_path_with_nothing_there_is_not_found(bench: Bench, gone: str) -> None:
+def test_a_local_path_with_nothing_there_is_not_found(bench: Bench, gone: str) -> None:
     with pytest.raises(NotFoundError):
-        await bench.plan(dependencies=(gone,))
+        bench.plan(dependencies=(gone,))
 
 
-async def test_options_of_a_header_and_an_index_of_the_call_are_handed_on(bench: Bench) -> None:
+def test_options_of_a_header_and_an_index_of_the_call_are_handed_on(bench: Bench) -> None:
     header = b"# /// script\n# dependencies = ['rich']\n# [[tool.uv.index]]\n# url = 'https://x.org/simple'\n# ///\n"
-    order = await bench.order(header_source=header, index_url="https://y.org/simple")
+    order = bench.order(header_source=header, index_url="https://y.org/simple")
     assert order.options == ("--index", "https://x.org/simple")
     assert order.index_url == "https://y.org/simple"
 
 
-async def test_a_header_that_cannot_be_read_is_refused_with_uv_and_noted_without(bench: Bench) -> None:
+def test_a_header_that_cannot_be_read_is_refused_with_uv_and_noted_without(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match="is not closed"):
-        await bench.plan(header_source=b"# /// script\n")
-    plan = await bench.plan(header_source=b"# /// script\n", use_uv=False)
+        bench.plan(header_source=b"# /// script\n")
+    plan = bench.plan(header_source=b"# /// script\n", use_uv=False)
     assert plan.notes == ("The script's header, opened at line 1, is not closed.",)
 
 
-async def test_without_uv_the_python_on_path_runs_the_script(bench: Bench) -> None:
+def test_without_uv_the_python_on_path_runs_the_script(bench: Bench) -> None:
     bench.uv.unlink()
-    assert await bench.plan(use_uv=False, args=("-x",), script=Path("-m")) == RunPlan(
+    assert bench.plan(use_uv=False, args=("-x",), script=Path("-m")) == RunPlan(
         argv=(str(bench.python), "./-m", "-x"),
         strategy="system-python",
         python=str(bench.python),
@@ -230,11 +228,11 @@ async def test_without_uv_the_python_on_path_runs_the_script(bench: Bench) -> No
     )
 
 
-async def test_without_uv_an_activated_environment_is_used_by_its_own_name(bench: Bench) -> None:
+def test_without_uv_an_activated_environment_is_used_by_its_own_name(bench: Bench) -> None:
     venv = bench.machine.link("venv/bin/python3", bench.python, (3, 11, 7))
     bench.machine.program("venv/pyvenv.cfg")
     bench.machine.path("venv/bin", "path")
-    assert (await bench.plan(use_uv=False)).argv[0] == str(venv)
+    assert (bench.plan(use_uv=False)).argv[0] == str(venv)
 
 
 @pytest.mark.parametrize(
@@ -248,43 +246,41 @@ async def test_without_uv_an_activated_environment_is_used_by_its_own_name(bench
     ],
     ids=lambda value: "" if isinstance(value, str) else next(iter(value)),
 )
-async def test_what_needs_uv_is_refused_without_it_in_a_sentence(
-    bench: Bench, changes: dict[str, Any], message: str
-) -> None:
+def test_what_needs_uv_is_refused_without_it_in_a_sentence(bench: Bench, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        await bench.plan(use_uv=False, **changes)
+        bench.plan(use_uv=False, **changes)
 
 
 @pytest.mark.case("B029")
-async def test_without_uv_a_script_never_runs_on_a_version_outside_of_its_range(bench: Bench) -> None:
+def test_without_uv_a_script_never_runs_on_a_version_outside_of_its_range(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match=r"requires Python '>=3\.12', and .* is 3\.11\.7"):
-        await bench.plan(use_uv=False, header_source=HEADER)
+        bench.plan(use_uv=False, header_source=HEADER)
 
 
-async def test_without_uv_packages_in_a_header_are_noted(bench: Bench) -> None:
-    plan = await bench.plan(use_uv=False, header_source=HEADER.replace(b"3.12", b"3.11"))
+def test_without_uv_packages_in_a_header_are_noted(bench: Bench) -> None:
+    plan = bench.plan(use_uv=False, header_source=HEADER.replace(b"3.12", b"3.11"))
     assert plan.notes == ("The packages in the script's header were not installed: that needs use_uv=true.",)
 
 
-async def test_without_uv_installed_a_run_with_it_is_refused(bench: Bench) -> None:
+def test_without_uv_installed_a_run_with_it_is_refused(bench: Bench) -> None:
     bench.uv.unlink()
     with pytest.raises(UvNotFoundError):
-        await bench.plan()
+        bench.plan()
 
 
-async def test_the_uv_that_comes_with_us_makes_environments(bench: Bench) -> None:
+def test_the_uv_that_comes_with_us_makes_environments(bench: Bench) -> None:
     own = bench.machine.program("own/bin/uv")
-    assert (await bench.order(dependencies=("rich",))).uv == str(own)
+    assert (bench.order(dependencies=("rich",))).uv == str(own)
 
 
-async def test_an_argument_no_process_can_have_is_refused(bench: Bench) -> None:
+def test_an_argument_no_process_can_have_is_refused(bench: Bench) -> None:
     with pytest.raises(InvalidArgumentError, match="NUL"):
-        await bench.plan(args=("a\0b",))
+        bench.plan(args=("a\0b",))
 
 
 @pytest.mark.case("B190")
 @pytest.mark.case("B037")
-async def test_no_secret_stands_on_a_command_line_or_in_what_is_shown_of_a_plan(bench: Bench) -> None:
+def test_no_secret_stands_on_a_command_line_or_in_what_is_shown_of_a_plan(bench: Bench) -> None:
     bench.machine.environ |= {"UV_INDEX_MINE_PASSWORD": "SECRET", "PYEXEC_CLIENT_SECRET": "SECRET"}
     asked: dict[str, Any] = {
         "dependencies": ("rich", "lib @ https://SECRET@x.org/lib.whl"),
@@ -292,7 +288,7 @@ async def test_no_secret_stands_on_a_command_line_or_in_what_is_shown_of_a_plan(
         "index_url": "https://u:SECRET@x.org/simple",
         "environ": {"UV_INDEX_MINE_PASSWORD": "SECRET"},
     }
-    plan = await bench.plan(**asked)
+    plan = bench.plan(**asked)
     assert plan.prepare is not None
     assert not any("SECRET" in word for word in (*plan.prepare.argv, *plan.argv))
     assert "SECRET" not in repr(plan)

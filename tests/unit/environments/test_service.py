@@ -342,7 +342,7 @@ async def test_a_server_sweeps_again_and_again(world: World, monkeypatch: pytest
             raise StopAsyncIteration
         world.half(str(len(slept)) * 32)
 
-    monkeypatch.setattr(service.anyio, "sleep", sleep)
+    monkeypatch.setattr("anyio.sleep", sleep)
     with pytest.raises(StopAsyncIteration):
         await world.service().sweep_forever()
     assert slept == [service.FIRST_SWEEP_SECONDS, service.SWEEP_SECONDS, service.SWEEP_SECONDS]
