@@ -138,12 +138,13 @@ def test_the_program_runs_on_the_interpreter_that_preparing_names(engine: Engine
     assert (told["packages"], told["digest"], "unknown" in told) == (["a==1"], "d", False)
 
 
-@pytest.mark.parametrize("answer", ["", "no json", "[]", '{"python": 3}', "null"])
-def test_an_answer_that_is_none_changes_nothing(engine: Engine, answer: str) -> None:
+@pytest.mark.parametrize("answer", ["", "no json", "[]", "null"])
+def test_an_answer_that_is_none_starts_nothing(engine: Engine, answer: str) -> None:
     prepared = Prepared(engine, "cat > environment.json", prepare_stdin=answer, cwd_is_folder=True)
 
-    assert prepared.ended()["kind"] == "exited"
-    assert prepared.text("stdout") == "program\n"
+    outcome = prepared.ended()
+    assert (outcome["kind"], outcome["started_at"]) == ("environment_failed", None)
+    assert prepared.text("stdout") == ""
 
 
 def test_what_prepares_and_is_killed_is_said_by_the_signal(engine: Engine) -> None:

@@ -67,7 +67,7 @@ class RunPlan:
         python: What runs it: the path of an interpreter, or a version that uv fetches while preparing.
         python_version: The version of that, where it is known.
         environment: The environment it runs in, where it is ready.
-        packages: The packages it sees; None where that is not known yet, or is whatever the interpreter has.
+        packages: What was installed for it; None where that is not known yet, or it sees what somebody else installed.
         first_on_path: A folder to put before all others on the PATH of the script, so that `python` there is the one
             it runs on; None leaves PATH as it is.
         notes: What the reader of the result should know, a sentence each.

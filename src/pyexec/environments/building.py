@@ -12,14 +12,17 @@ from pathlib import Path
 
 from pyexec.environments.credentials import masked, restored, stripped, variables_for_git, without_those_for_git
 from pyexec.environments.editable import make_editable, say_where_from
+from pyexec.environments.failures import PreparationFailure
 from pyexec.environments.fingerprints import fingerprint
-from pyexec.environments.installed import installed_in
+from pyexec.environments.installed import Installed, installed_in
 from pyexec.environments.local import fingerprint_of, local_path, metadata_fingerprint, project_name, source_root
 from pyexec.environments.locked import LockedLine, read_lock, without_project
 from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.orders import BuildOrder
-from pyexec.environments.store import Environment, EnvironmentStore, Resolution
+from pyexec.environments.store import MARKER, Environment, EnvironmentStore, Resolution
 from pyexec.environments.tool import Say, ToolError, Uv
+from pyexec.environments.uv import is_true
+from pyexec.environments.uv_settings import install_settings, refused_setting, settings_files
 from pyexec.storage.locks import held
 
 RETRY_SECONDS = 300.0
@@ -29,6 +32,8 @@ _COMPILE = ("pip", "compile", "--color", "never", "--no-header", "--no-annotate"
 _INSTALL = ("pip", "sync", "--color", "never", "--compile-bytecode")
 _UNREACHABLE = "The package index could not be reached"
 _FROM_CACHE = f"{_UNREACHABLE}; the packages are those that uv has in its cache."
+# Variables by which the same versions come out as something else.
+_INSTALLS_OTHERWISE = ("UV_NO_BINARY", "UV_NO_BUILD", "UV_CONFIG_SETTING", "CC", "CFLAGS", "CXX", "LDFLAGS")
 _PATHS_FILE = "_pyexec_project.pth"
 
 
@@ -40,6 +45,7 @@ class Builder:
         self._requirements = tuple(without_those_for_git(one) for one in order.requirements)
         git = variables_for_git(order.requirements, environ)
         self._order = order
+        self._environ = environ
         self._say = say
         self._uv = Uv(order.uv, {**environ, **git}, order.index_url, say)
         self._store = EnvironmentStore(Path(order.root))
@@ -54,6 +60,9 @@ class Builder:
             OSError: The disk would not take it.
         """
         self._store.create()
+        refused = refused_setting(self._settings_files())
+        if refused is not None:
+            raise ToolError(PreparationFailure(kind="other", message=refused, detail=refused))
         if not self._python_version:
             self._fetch_python()
         resolution, lock = self._resolved()
@@ -91,14 +100,14 @@ class Builder:
         if order.digest is not None and order.lock is not None:
             return Resolution(digest=order.digest, created_at=time.time()), order.lock
         if order.key is None:
-            return self._resolve()
+            return self._resolve(or_offline=True)
         with held(self._store.request_lock(order.key), self._repeat):
             known = self._store.resolution(order.key)
             lock = self._store.lock_text(known.digest) if known is not None else None
             if known is not None and lock is not None and known.is_fresh(order.fresh_seconds):
                 return known, lock
             try:
-                resolution, new_lock = self._resolve()
+                resolution, new_lock = self._resolve(or_offline=known is None)
             except ToolError as error:
                 if known is None or lock is None or error.failure.kind != "network":
                     raise
@@ -116,14 +125,14 @@ class Builder:
         until = time.time() + min(RETRY_SECONDS, self._order.fresh_seconds)
         return replace(known, put_off_until=until, notes=(*notes, note))
 
-    def _resolve(self) -> tuple[Resolution, str]:
+    def _resolve(self, *, or_offline: bool) -> tuple[Resolution, str]:
         started = time.monotonic()
         if self._order.project is not None:
             lock, from_cache = self._export(self._order.project), False
         elif self._order.requirements:
             count = len(self._order.requirements)
             self._say(f"resolving {count} requirement{'s' if count > 1 else ''}")
-            lock, from_cache = self._compile()
+            lock, from_cache = self._compile(or_offline=or_offline)
         else:
             lock, from_cache = "", False
         count = len(read_lock(lock))
@@ -131,23 +140,35 @@ class Builder:
             self._say(f"resolved {count} package{'s' if count > 1 else ''} in {time.monotonic() - started:.1f} s")
         notes = [_FROM_CACHE] if from_cache else []
         notes += [masked(warning) for warning in self._uv.warnings]
-        return Resolution(digest=self._digest(lock), created_at=time.time(), notes=tuple(notes)), lock
+        now, fresh = time.time(), self._order.fresh_seconds
+        local = {str(path): fingerprint_of(path) for path in self._copied(read_lock(lock))}
+        resolution = Resolution(
+            digest=self._digest(lock), created_at=now, notes=tuple(notes), local=tuple(local.items())
+        )
+        if from_cache or is_true(self._environ, "UV_OFFLINE"):  # There may be newer ones.
+            resolution = replace(resolution, created_at=now - fresh, put_off_until=now + min(RETRY_SECONDS, fresh))
+        return resolution, lock
 
-    def _compile(self) -> tuple[str, bool]:
+    def _compile(self, *, or_offline: bool) -> tuple[str, bool]:
         order = self._order
+        run = self._uv.run_or_offline if or_offline else self._uv.run_online
         refreshed: list[str] = []
         for path in filter(None, map(local_path, order.requirements)):
             if path.is_dir():  # uv takes a project for unchanged while its pyproject.toml is.
                 name = project_name(path)
                 refreshed += ["--refresh-package", name] if name else ["--refresh"]
         with tempfile.TemporaryDirectory() as scratch:
-            output, from_cache = self._uv.run_or_offline(
-                *(*_COMPILE, "--python", self._python, *refreshed, *order.options, "-"),
+            # Told where to write, uv does not write where a setting says.
+            written = Path(scratch) / "lock.txt"
+            _output, from_cache = run(
+                *(*_COMPILE, "--python", self._python, "--python-version", self._python_version),
+                *("--output-file", str(written)),
+                *(*refreshed, *order.options, "-"),
                 stdin="".join(f"{one}\n" for one in self._requirements),
                 constraints=order.constraints,
                 variables=_build_elsewhere(Path(scratch)),
             )
-        return stripped(output), from_cache
+            return stripped(written.read_text("utf-8") if written.exists() else ""), from_cache
 
     def _export(self, project: str) -> str:
         """Return what a project's lock says; what lies in the project itself is named in it by where it lies."""
@@ -158,19 +179,36 @@ class Builder:
         )
         return stripped(text)
 
+    def _copied(self, lines: "list[LockedLine]") -> "list[Path]":
+        """Return the local packages among the lines of which a copy is installed."""
+        paths = [self._path(line) for line in lines if line.applies(self._python_version) and not line.editable]
+        return [path for path in paths if path is not None and str(path) not in self._order.editables]
+
+    def _path(self, line: LockedLine) -> Path | None:
+        """Return where a local package lies; uv names one that another names by a relative path just so."""
+        path = line.path(self._lock_folder())
+        if path is None or path.exists() or self._order.project is not None:
+            return path
+        asked = [local_path(one) for one in self._order.requirements]
+        found = {there for one in asked if one is not None and (there := line.path(one)) is not None and there.exists()}
+        if len(found) != 1:
+            message = f"{line.text.split(' ;')[0]} is a path that a local package names, and it leads nowhere."
+            raise ToolError(PreparationFailure(kind="build", message=message, detail=message))
+        return found.pop()
+
     def _digest(self, lock: str) -> str:
         lines = read_lock(lock)
-        base = self._lock_folder()
-        paths = [path for line in lines if (path := line.path(base)) is not None]
         content = [
             _FORMAT,
             self._python,
             self._python_version,
             repr(fingerprint(Path(self._python))),
             [line.full for line in lines],  # Another index may have something else under the same version.
-            [fingerprint_of(path) for path in paths if str(path) not in self._order.editables],
+            [fingerprint_of(path) for path in self._copied(lines)],
             [[path, metadata_fingerprint(Path(path))] for path in sorted(self._order.editables)],
             self._order.paths,
+            sorted((name, value) for name, value in self._environ.items() if name.startswith(_INSTALLS_OTHERWISE)),
+            install_settings(self._settings_files()),
         ]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
@@ -183,13 +221,20 @@ class Builder:
             os.pwrite(fd, f"{text}\n".encode(), 0)
             self._say(text)
 
-        shutil.rmtree(folder, ignore_errors=True)  # What a build that was cut off may have left.
+        self._remove(folder)  # What a build that was cut off may have left.
+        # uv holds the lock too: killed or not, nobody else builds here as long as it works.
+        self._uv.held.append(fd)
         try:
             self._uv.run(*("venv", "--no-project", "--no-config", "--quiet", "--python", self._python, str(folder)))
             (site,) = folder.glob("lib/python*/site-packages")
             lines, own = without_project(read_lock(lock), self._lock_folder())
+            lines = [line for line in lines if line.applies(self._python_version)]
             with tempfile.TemporaryDirectory() as scratch:
                 self._install(folder, site, lines, Path(scratch), say)
+            installed = sorted(installed_in(site), key=lambda one: one.name)
+            self._require_all(lines, installed)
+            for one in installed:
+                one.forget_credentials()
             paths = [*self._order.paths, *(str(source_root(path)) for path in own)]
             if paths:
                 (site / _PATHS_FILE).write_text("".join(f"{path}\n" for path in paths), "utf-8")
@@ -197,25 +242,37 @@ class Builder:
                 digest=digest,
                 python=folder / "bin" / "python",
                 python_version=self._python_version,
-                packages=tuple(sorted(one.shown() for one in installed_in(site))),
+                packages=tuple(one.shown() for one in installed),
                 size_bytes=_size(folder),
                 created_at=time.time(),
             )
             self._store.mark_ready(environment, lock)
         except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
+            self._remove(folder)
             raise
+        finally:
+            self._uv.held.clear()
         say("ready")
         return environment
+
+    def _remove(self, folder: Path) -> None:
+        (folder / MARKER).unlink(missing_ok=True)  # First: what is half removed must not be taken for whole.
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _require_all(self, lines: "list[LockedLine]", installed: "list[Installed]") -> None:
+        """Make sure that what is marked as ready has in it what was asked for."""
+        missing = {line.distribution for line in lines} - {one.name for one in installed} - {None}
+        if missing:
+            message = f"uv did not install {', '.join(sorted(map(str, missing)))}, and did not say why."
+            raise ToolError(PreparationFailure(kind="other", message=message, detail=message))
 
     def _install(self, folder: Path, site: Path, lines: "list[LockedLine]", scratch: Path, say: Say) -> None:
         if not lines:
             return
         built: dict[Path, Path] = {}
-        base = self._lock_folder()
         wanted: list[str] = []
         for number, line in enumerate(lines):
-            project = line.path(base)
+            project = self._path(line)
             if project is None:
                 wanted.append(line.full)
                 continue
@@ -236,26 +293,30 @@ class Builder:
                 say("compiling to bytecode" if done else f"installing {installed} of {len(lines)}")
 
         self._uv.run_or_offline(
-            *(*_INSTALL, "--python", str(folder / "bin" / "python"), *self._order.options, "-"),
+            *(*_INSTALL, "--python", str(folder / "bin" / "python"), "--python-version", self._python_version),
+            *(*self._order.options, "-"),
             stdin=restored("\n".join(wanted) + "\n", self._requirements),
             on_tick=count,
         )
         for wheel, project in built.items():
             editable = str(project) in self._order.editables
             if editable:
-                make_editable(site, wheel, source_root(project))
+                make_editable(site, wheel, project)
             say_where_from(site, wheel, project, editable=editable)
 
     def _wheel(self, project: Path, scratch: Path) -> Path:
         """Build a local project anew; what its build leaves behind stays out of the project."""
         scratch.mkdir()
-        self._uv.run(
+        self._uv.run_or_offline(
             *("build", "--wheel", "--color", "never", "--python", self._python, "--out-dir", str(scratch / "out")),
-            str(project),
+            *(*self._order.options, str(project)),
             variables=_build_elsewhere(scratch),
         )
         (wheel,) = (scratch / "out").glob("*.whl")
         return wheel
+
+    def _settings_files(self) -> "list[Path]":
+        return list(settings_files(self._environ, Path(self._order.cwd)))
 
     def _lock_folder(self) -> Path:
         return Path(self._order.project_lock or "/").parent
@@ -275,6 +336,7 @@ class Builder:
                 python=self._python,
                 python_version=self._python_version,
                 dependencies=self._order.asked,
+                editables=self._order.editables,
                 lock=lock,
                 created_at=time.time(),
             ),

@@ -1,28 +1,53 @@
 """Secrets in URLs: never shown, never kept.
 
 `https://user:token@host/simple` is used as it is, shown as `https://***@host/simple` and kept as
-`https://host/simple`. The user of an SSH address (`git+ssh://git@host`) is no secret and stays.
+`https://host/simple`. So is what follows a `?`: whoever signs an address puts the signature there. The user of an SSH
+address (`git+ssh://git@host`) is no secret and stays.
 """
 
 import base64
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 # A password may have an `@` of its own in it, and quotes: only the last `@` before the path ends it.
 _IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<secret>[^/?#\s]+)@")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s#]+")
+_QUERY = re.compile(r"(?P<address>https?://[^\s?#'\"`)]+)\?[^\s#'\"`)]+", re.IGNORECASE)
+SHORTEST_SECRET = 6
 _GIT = re.compile(r"git\+https?://", re.IGNORECASE)
 
 
 def masked(text: str) -> str:
     """Return the text with `***` in place of the credentials in its URLs."""
-    return _IN_URL.sub(lambda match: match[0] if _is_plain(match) else f"{match['scheme']}://***@", text)
+    text = _IN_URL.sub(lambda match: match[0] if _is_plain(match) else f"{match['scheme']}://***@", text)
+    return _QUERY.sub(r"\g<address>?***", text)
 
 
 def stripped(text: str) -> str:
     """Return the text without the credentials in its URLs."""
-    return _IN_URL.sub(lambda match: match[0] if _is_plain(match) else f"{match['scheme']}://", text)
+    text = _IN_URL.sub(lambda match: match[0] if _is_plain(match) else f"{match['scheme']}://", text)
+    return _QUERY.sub(r"\g<address>", text)
+
+
+def is_readable(url: str) -> bool:
+    """Tell whether host and credentials of a URL can be told apart, as in `http://user:pa/ss@host` they cannot."""
+    try:
+        parts = urlsplit(url.removeprefix("git+"))
+        _port = parts.port
+    except ValueError:
+        return False
+    return bool(parts.hostname) or parts.scheme == "file"
+
+
+def secrets_in(texts: Iterable[str]) -> list[str]:
+    """Return the parts of URLs that may be credentials, the longest first, also where a URL is malformed."""
+    found: set[str] = set()
+    for text in texts:
+        for part in text.split("://")[1:]:
+            secret = part.rpartition("@")[0]
+            found |= {one for one in (secret, *secret.split(":", 1)) if len(one) >= SHORTEST_SECRET}
+    return sorted(found, key=len, reverse=True)
 
 
 def restored(text: str, originals: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pyexec.environments.credentials import masked
 
-FailureKind = Literal["dependency_resolution", "network", "interpreter", "build", "disk", "other"]
+FailureKind = Literal["dependency_resolution", "network", "index", "interpreter", "build", "disk", "other"]
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _URL = re.compile(r"https?://[^\s`)>]+")
@@ -90,7 +90,7 @@ def _sentence(said: str, error: str, causes: list[str], environ: Mapping[str, st
         index = _index_host(environ)
         return "network", f"uv is offline (it may not ask {index}) and its cache does not suffice: {because}"
     if refused is not None:
-        return "network", f"The package index {_host(said, environ)} answered {refused[1]}."
+        return "index", f"The package index {_host(said, environ)} answered {refused[1]}."
     if any(sign in said for sign in _UNREACHABLE):
         return "network", f"{_host(said, environ)} cannot be reached: {last}"
     for start, kind, sentence in _KINDS:
@@ -108,7 +108,13 @@ def _index_host(environ: Mapping[str, str]) -> str:
     named = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL")
     if not named:
         return _DEFAULT_INDEX
-    return urlsplit(named.rpartition("=")[2] if "=http" in named else named).hostname or named
+    if "://" not in named:  # A folder.
+        return named
+    name, equals, url = named.partition("=")
+    try:
+        return urlsplit(url if equals and "://" not in name else named).hostname or _DEFAULT_INDEX
+    except ValueError:
+        return _DEFAULT_INDEX
 
 
 def _ended(text: str) -> str:

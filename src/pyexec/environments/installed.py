@@ -32,6 +32,13 @@ class Installed:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return f"{self.name}=={self.version}"
 
+    def forget_credentials(self) -> None:
+        """Take the credentials out of the URL that it came from."""
+        file = self.folder / "direct_url.json"
+        if file.exists():
+            origin = json.loads(file.read_bytes())
+            file.write_text(json.dumps({**origin, "url": stripped(str(origin["url"]))}), "utf-8")
+
 
 def installed_in(site: Path) -> Iterator[Installed]:
     """Yield the packages in a site-packages folder, in no order."""

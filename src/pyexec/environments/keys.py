@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pyexec.environments.fingerprints import fingerprint
 from pyexec.environments.interpreters import Interpreter
 from pyexec.environments.local import fingerprint_of, local_path, metadata_fingerprint
 from pyexec.environments.python_versions import show
-from pyexec.environments.search import home
+from pyexec.environments.uv_settings import settings_files
 
 _FORMAT = 1
 # Settings of uv that change how it works and not what it finds; any other may change the resolution.
@@ -103,7 +103,7 @@ def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directo
             for name, value in environ.items()
             if name.startswith("UV_") and name not in _WITHOUT_INFLUENCE
         ),
-        [[str(file), fingerprint_of(file)] for file in _settings_files(environ, directory)],
+        [[str(file), fingerprint_of(file)] for file in settings_files(environ, directory)],
         [
             fingerprint_of(directory / name)
             for setting in _FILES
@@ -124,33 +124,3 @@ def _of_project(project: LockedProject | None) -> list[str]:
         return []
     files = (project.lock, project.folder / "pyproject.toml")
     return [str(project.folder), *(fingerprint_of(file) for file in files)]
-
-
-def _settings_files(environ: Mapping[str, str], directory: Path) -> Iterator[Path]:
-    """Yield the files that uv may take settings from: for a folder, the user's, the machine's.
-
-    Of a folder and those above uv takes the nearest, or that of the workspace; one more here does no harm.
-    """
-    user = home(environ)
-    yield from _of_folders([directory, *directory.parents])
-    config = environ.get("XDG_CONFIG_HOME") or (str(user / ".config") if user is not None else "")
-    candidates = [Path(folder) / "uv" / "uv.toml" for folder in (config, "/etc/xdg") if folder]
-    candidates += [Path("/etc/uv/uv.toml"), Path(environ.get("UV_CONFIG_FILE") or "/")]
-    for candidate in candidates:
-        if candidate.is_file():
-            yield candidate
-
-
-def _of_folders(folders: Sequence[Path]) -> Iterator[Path]:
-    for folder in folders:
-        if (folder / "uv.toml").is_file():
-            yield folder / "uv.toml"
-        elif _has_uv_table(folder / "pyproject.toml"):
-            yield folder / "pyproject.toml"
-
-
-def _has_uv_table(file: Path) -> bool:
-    try:
-        return b"tool.uv" in file.read_bytes()
-    except OSError:
-        return False

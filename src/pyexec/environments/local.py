@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,8 +40,8 @@ def fingerprint_of(path: Path) -> str:
         return _mark(path)
     digest = hashlib.sha256()
     for number, file in enumerate(_files(path)):
-        if number >= _MOST_FILES:
-            break
+        if number >= _MOST_FILES:  # Too many to look at each time: taken for changed.
+            return str(time.time_ns())
         digest.update(f"{file.relative_to(path)} {_mark(file)}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
@@ -66,6 +67,7 @@ def source_root(project: Path) -> Path:
         _table(setuptools.get("package-dir")).get(""),
         cast("list[object]", where)[0] if isinstance(where, list) and where else None,
         _table(tool.get("maturin")).get("python-source"),
+        _table(_table(tool.get("uv")).get("build-backend")).get("module-root"),
         "src",
     ]
     for name in named:

@@ -1,11 +1,16 @@
 """The lines of a lock, as uv writes it: pinned packages with their hashes, in the format of pip's requirements."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.markers import Marker
+
+from pyexec.environments.installed import normalised
 from pyexec.environments.local import local_path
 
+_NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?(?:==| @ )")
 _PATH_STARTS = ("./", "../", "/")
 _EDITABLE = "-e "
 
@@ -26,6 +31,18 @@ class LockedLine:
     def editable(self) -> bool:
         """Whether it is a part of the project that the lock belongs to."""
         return self.text.startswith(_EDITABLE)
+
+    def applies(self, python_version: str) -> bool:
+        """Tell whether its marker, if it has one, holds on that version of Python on this machine."""
+        marker = self.text.partition(" ;")[2].strip()
+        python = {"python_full_version": python_version, "python_version": python_version.rpartition(".")[0]}
+        return not marker or Marker(marker).evaluate(python)
+
+    @property
+    def distribution(self) -> str | None:
+        """The normalised name of what it installs, where the line says it."""
+        found = _NAME.match(self.text)
+        return normalised(found[1]) if found is not None else None
 
     @property
     def name(self) -> str | None:

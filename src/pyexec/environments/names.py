@@ -22,6 +22,7 @@ class NamedEnvironment:
     dependencies: tuple[str, ...]
     lock: str
     created_at: float
+    editables: tuple[str, ...] = ()
 
 
 class NameRegister:
@@ -38,11 +39,12 @@ class NameRegister:
     def get(self, owner: str, name: str) -> NamedEnvironment | None:
         """Return the environment an owner has given that name to; what cannot be a name leads to none."""
         values = read_json(self._file(owner, name)) if _NAME.fullmatch(name) else {}
-        match values.get("dependencies"):
-            case [*dependencies] if values.keys() == NamedEnvironment.__dataclass_fields__.keys():
-                return replace(NamedEnvironment(**values), dependencies=tuple(map(str, dependencies)))
-            case _:
-                return None
+        if values.keys() != NamedEnvironment.__dataclass_fields__.keys():
+            return None
+        lists = {name: values[name] for name in ("dependencies", "editables")}
+        if not all(isinstance(one, list) for one in lists.values()):
+            return None
+        return replace(NamedEnvironment(**values), **{name: tuple(map(str, one)) for name, one in lists.items()})
 
     def put(self, owner: str, named: NamedEnvironment) -> None:
         """Give an environment a name; one that has the name already loses it."""
@@ -57,6 +59,10 @@ class NameRegister:
         """Return the environments that have a name, whoever gave it."""
         found = {read_json(path).get("digest") for path in self._root.glob("*/*.json")}
         return {digest for digest in found if isinstance(digest, str)}
+
+    def count(self, digest: str) -> int:
+        """Return how many names an environment has, whoever gave them."""
+        return sum(read_json(path).get("digest") == digest for path in self._root.glob("*/*.json"))
 
     def _folder(self, owner: str) -> Path:
         return self._root / hashlib.sha256(owner.encode()).hexdigest()[:32]

@@ -54,9 +54,11 @@ def needs_of(header: ScriptHeader, asked: Asked, environ: Mapping[str, str]) -> 
         return _of_script(header, asked)
     if found.lock is not None:
         ignored = (_LOCK_COUNTS.format(lock=found.lock),) if asked.constraints or asked.index_url else ()
+        settings = apply_settings((), found.uv_settings, place="project", where=str(found.file), base=found.folder)
         return Needs(
             requires_python=found.requires_python,
             requires_in=str(found.file),
+            options=settings.options,
             project=LockedProject(folder=found.folder, lock=found.lock),
             notes=found.notes + ignored,
         )

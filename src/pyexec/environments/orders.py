@@ -28,6 +28,7 @@ class BuildOrder:
         python_here: The versions that are here instead, where it is not.
         requirements, editables, constraints, options, index_url, paths: As in `EnvironmentRequest`.
         project, project_lock: The folder and the lock of a project whose lock counts.
+        cwd: The folder that uv works in, which says whose settings count.
         digest, lock: The environment and what is in it, where both are known; nothing is resolved then.
         fresh_seconds: How old a resolution may be.
         folder: The execution's folder, for the answer.
@@ -49,6 +50,7 @@ class BuildOrder:
     paths: tuple[str, ...] = ()
     project: str | None = None
     project_lock: str | None = None
+    cwd: str = "/"
     digest: str | None = None
     lock: str | None = None
     fresh_seconds: float

@@ -13,6 +13,7 @@ from pyexec.environments.headers import ScriptHeader, read_header
 from pyexec.environments.interpreters import Interpreter, InterpreterFinder
 from pyexec.environments.keys import EnvironmentRequest, request_key
 from pyexec.environments.local import local_path
+from pyexec.environments.locked import read_lock
 from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.needs import HEADER, Needs, needs_of
 from pyexec.environments.orders import BuildOrder
@@ -95,7 +96,7 @@ class Planner:
         )
         if choice.interpreter is not None and not (needs.apart or needs.requirements or needs.project or needs.paths):
             # Nothing to install: the interpreter runs as it is.
-            return _as_it_is(asked, choice.interpreter, needs.notes)
+            return _as_it_is(asked, choice.interpreter, needs.notes, packages=())
         return self._apart(asked, needs, choice, uv)
 
     # -- the ways --------------------------------------------------------------------------------------------------
@@ -134,6 +135,7 @@ class Planner:
             paths=tuple(str(path) for path in request.paths),
             project=str(request.project.folder) if request.project else None,
             project_lock=str(request.project.lock) if request.project else None,
+            cwd=str(asked.directory),
             fresh_seconds=self._fresh_seconds,
             folder=str(asked.folder),
             holder=asked.folder.name,
@@ -169,8 +171,10 @@ class Planner:
             key=None,
             python=named.python,
             python_version=named.python_version,
+            editables=named.editables,
             digest=named.digest,
             lock=named.lock,
+            cwd=str(asked.directory),
             fresh_seconds=self._fresh_seconds,
             folder=str(asked.folder),
             holder=asked.folder.name,
@@ -193,9 +197,8 @@ class Planner:
                 )
         environment = self._store.get(named.digest)
         asked_for = combine(header.dependencies, ())
-        if environment is None:
-            return
-        missing = unmet(asked_for, environment.packages, environment.python_version)
+        packages = environment.packages if environment else [line.text for line in read_lock(named.lock)]
+        missing = unmet(asked_for, packages, named.python_version)
         if missing:
             raise InvalidArgumentError(
                 f"The environment {named.name!r} lacks what {HEADER} asks for: {', '.join(missing)}.",
@@ -245,12 +248,15 @@ class Planner:
         return self._uv
 
 
-def _as_it_is(asked: Asked, interpreter: Interpreter, notes: tuple[str, ...]) -> RunPlan:
+def _as_it_is(
+    asked: Asked, interpreter: Interpreter, notes: tuple[str, ...], packages: tuple[str, ...] | None = None
+) -> RunPlan:
     return RunPlan(
         argv=(str(interpreter.path), *script_arguments(asked.script, asked.args)),
         strategy="uv-run",
         python=str(interpreter.path),
         python_version=show(interpreter.version),
+        packages=packages,
         first_on_path=interpreter.path.parent,
         notes=notes,
     )

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
-from pyexec.environments.credentials import masked
+from pyexec.environments.credentials import is_readable, masked
 from pyexec.environments.local import local_path
 
 _LOCAL_STARTS = ("./", "../", "/", "file://")
@@ -112,7 +112,7 @@ def anchored(requirement: str, directory: Path) -> str:
         rest = f" ; {parsed.marker}" if parsed.marker is not None else ""
     absolute = (directory / path).resolve()
     if not absolute.exists():
-        raise NotFoundError(f"There is nothing to install at {absolute}, which {requirement!r} asks for.")
+        raise NotFoundError(f"There is nothing to install at {absolute}, which {masked(requirement)!r} asks for.")
     return f"{name}{absolute.as_uri()}{rest}"
 
 
@@ -129,7 +129,7 @@ def unmet(requirements: Sequence[str], packages: Sequence[str], python_version: 
     missing: list[str] = []
     for text in requirements:
         if is_local(text) or editable_of(text) is not None:
-            missing.append(f"{text} (a local project)")
+            missing.append(f"{masked(text)} (a local project)")
             continue
         wanted = Requirement(text)
         if wanted.marker is not None and not wanted.marker.evaluate(python):
@@ -137,9 +137,9 @@ def unmet(requirements: Sequence[str], packages: Sequence[str], python_version: 
         found = here.get(canonicalize_name(wanted.name))
         version = found.partition("==")[2] if found and " @ " not in found else ""
         if found is None:
-            missing.append(f"{text!r} (not there)")
+            missing.append(f"{masked(text)!r} (not there)")
         elif version and not wanted.specifier.contains(version, prereleases=True):
-            missing.append(f"{text!r} (there is {version})")
+            missing.append(f"{masked(text)!r} (there is {version})")
     return missing
 
 
@@ -164,6 +164,12 @@ def _read(text: str, origin: str) -> _Entry:
         )
     if is_local(wanted):
         return _Entry(text=wanted, origin=origin, parsed=None)
+    url = wanted.partition("://")
+    if url[1] and not is_readable(url[0].split()[-1] + "://" + url[2].split()[0]):
+        raise InvalidArgumentError(
+            f"The URL of the requirement {wanted.split()[0][:40]!r} in {origin} cannot be read.",
+            hint="In a password '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40.",
+        )
     try:
         parsed = Requirement(wanted)
     except InvalidRequirement as error:

@@ -1,7 +1,8 @@
 """The environments there are: listed, named, locked, removed, evicted."""
 
+import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,8 @@ from pyexec.domain.principals import Principal
 from pyexec.environments.names import NameRegister
 from pyexec.environments.store import Environment, EnvironmentStore, is_digest
 from pyexec.storage.locks import try_hold
+
+_log = logging.getLogger(__name__)
 
 FIRST_SWEEP_SECONDS = 60.0
 SWEEP_SECONDS = 3600.0
@@ -81,13 +84,17 @@ class EnvironmentService:
         return await run_sync(self._lock, principal.key, entry)
 
     async def remove(self, principal: Principal, text: str) -> EnvironmentEntry:
-        """Remove an environment and its names; return what it was.
+        """Remove an environment by its id with all its names, or a name; return what it was.
+
+        While anybody has a name for the environment, it stays.
 
         Raises:
             NotFoundError: There is no such environment.
             EnvironmentInUseError: Something runs in it.
         """
         entry = await self.require(principal, text)
+        if text in entry.names:  # The others stay, and the environment with them.
+            entry = replace(entry, names=(text,))
         await run_sync(self._remove, principal.key, entry)
         return entry
 
@@ -95,7 +102,10 @@ class EnvironmentService:
         """Sweep again and again; whoever starts this owns the task."""
         await anyio.sleep(FIRST_SWEEP_SECONDS)
         while True:
-            await run_sync(self.sweep)
+            try:
+                await run_sync(self.sweep)
+            except OSError as error:  # The folder was removed, or the disk is full: no reason to end the server.
+                _log.warning("environments could not be swept: %s", error)
             await anyio.sleep(SWEEP_SECONDS)
 
     def sweep(self) -> int:
@@ -103,6 +113,7 @@ class EnvironmentService:
 
         One server at a time does; what is in use or has a name stays.
         """
+        self._store.create()
         with try_hold(self._store.root / "sweep.lock") as alone:
             return self._sweep() if alone else 0
 
@@ -159,6 +170,12 @@ class EnvironmentService:
         return EnvironmentLock(id=entry.id, python_version=entry.python_version, text=text)
 
     def _remove(self, owner: str, entry: EnvironmentEntry) -> None:
+        if self._names.count(entry.id) == len(entry.names):
+            self._evict(entry)
+        for name in entry.names:
+            self._names.remove(owner, name)
+
+    def _evict(self, entry: EnvironmentEntry) -> None:
         called = entry.names[0] if entry.names else entry.id
         if entry.in_use_by:
             raise EnvironmentInUseError(
@@ -171,8 +188,6 @@ class EnvironmentService:
                 f"The environment {called} is being made, or was taken into use just now.",
                 hint="Try again in a moment.",
             )
-        for name in entry.names:
-            self._names.remove(owner, name)
 
 
 def environment_places(root: Path) -> tuple[EnvironmentStore, NameRegister]:

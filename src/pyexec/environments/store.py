@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pyexec.domain.errors import DiskFullError
+from pyexec.environments.local import fingerprint_of
 from pyexec.sandbox.claims import is_at_work
 from pyexec.storage.json_files import read_json, write_json, write_text
 from pyexec.storage.locks import try_hold
@@ -24,6 +25,7 @@ FORMAT = 1
 MARKER = "environment.json"
 LOCK_TEXT = "requirements.lock"
 GRACE_SECONDS = 120.0
+COMING_SECONDS = 10.0
 _DIGEST_LENGTH = 32
 
 
@@ -32,17 +34,20 @@ class Resolution:
     """What a request has been resolved to. Times are seconds since the epoch.
 
     `put_off_until` is there when asking the index again failed: the resolution counts until then, old as it is.
+    `local` are the local packages it came to, each with its fingerprint: when one changes it no longer counts.
     """
 
     digest: str
     created_at: float
     put_off_until: float = 0.0
     notes: tuple[str, ...] = ()
+    local: tuple[tuple[str, str], ...] = ()
 
     def is_fresh(self, fresh_seconds: float) -> bool:
         """Tell whether it counts, when it may be so old."""
         now = time.time()
-        return now - self.created_at < fresh_seconds or now < self.put_off_until
+        young = now - self.created_at < fresh_seconds or now < self.put_off_until
+        return young and all(fingerprint_of(Path(path)) == mark for path, mark in self.local)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,9 +106,15 @@ class EnvironmentStore:
                 "created_at": int() | float() as created_at,
                 "put_off_until": int() | float() as until,
                 "notes": [*notes],
+                "local": [*local],
             } if is_digest(digest):
-                told = tuple(map(str, notes))
-                return Resolution(digest=digest, created_at=created_at, put_off_until=until, notes=told)
+                return Resolution(
+                    digest=digest,
+                    created_at=created_at,
+                    put_off_until=until,
+                    notes=tuple(map(str, notes)),
+                    local=tuple((str(path), str(mark)) for path, mark in local),
+                )
             case _:
                 return None
 
@@ -164,7 +175,10 @@ class EnvironmentStore:
 
     def digests(self) -> list[str]:
         """Return the names of the folders there are, complete or not."""
-        return [name for name in os.listdir(self.root) if is_digest(name)]
+        try:
+            return [name for name in os.listdir(self.root) if is_digest(name)]
+        except FileNotFoundError:
+            return []
 
     # -- leases ----------------------------------------------------------------------------------------------------
 
@@ -192,7 +206,7 @@ class EnvironmentStore:
 
     def holders(self, digest: str) -> list[str]:
         """Return who uses an environment now."""
-        return [name for name, lock, _age in self._leases(digest) if is_at_work(lock)]
+        return [name for name, lock, age in self._leases(digest) if is_at_work(lock) or _is_coming(lock, age)]
 
     def last_used(self, digest: str) -> float:
         """Return when an environment was last taken into use, in seconds since the epoch; 0 for never."""
@@ -257,6 +271,11 @@ class EnvironmentStore:
 def _of_this_format(file: Path) -> dict[str, Any]:
     values = read_json(file)
     return values if values.get("format") == FORMAT else {}
+
+
+def _is_coming(lock: Path, age: float) -> bool:
+    """Tell whether a lease was taken just now, by somebody whose lock is not made yet."""
+    return age < COMING_SECONDS and not lock.exists()
 
 
 def is_digest(name: str) -> bool:

@@ -32,6 +32,10 @@ class Uv:
         environ: The call's variables. Those about Python (`PYTHONPATH`, …) are for the user's program alone.
         index_url: The package index to use in place of the usual one.
         say: Hears what is going on, for whoever waits.
+
+    Attributes:
+        warnings: What uv has warned about so far.
+        held: Locks that uv holds too, so that they outlast this process as long as uv does.
     """
 
     def __init__(self, program: str, environ: Mapping[str, str], index_url: str | None, say: Say) -> None:
@@ -41,6 +45,7 @@ class Uv:
             self._environ["UV_DEFAULT_INDEX"] = index_url
         self._say = say
         self.warnings: list[str] = []
+        self.held: list[int] = []
 
     def run(
         self,
@@ -63,7 +68,7 @@ class Uv:
             ToolError: It failed.
         """
         argv = [self._program, *arguments]
-        descriptors: list[int] = []
+        descriptors = list(self.held)
         if constraints:
             fd = _unnamed_file("".join(f"{one}\n" for one in constraints))
             descriptors.append(fd)
@@ -74,7 +79,7 @@ class Uv:
                 argv, env=environ, stdin=stdin, descriptors=descriptors, on_line=self._hear, on_tick=on_tick
             )
         finally:
-            for fd in descriptors:
+            for fd in descriptors[len(self.held) :]:
                 os.close(fd)
         if finished.exit_code < 0:
             raise ToolError(_killed(-finished.exit_code, finished.stderr))
@@ -109,6 +114,16 @@ class Uv:
                 return run("--offline", *arguments), True
             except ToolError:
                 raise error from None
+
+    def run_online(
+        self,
+        *arguments: str,
+        stdin: str = "",
+        constraints: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> tuple[str, bool]:
+        """Do the same without that second try."""
+        return self.run(*arguments, stdin=stdin, constraints=constraints, variables=variables), False
 
     def _hear(self, line: str) -> None:
         text = masked(line.strip())

@@ -52,8 +52,9 @@ def patience(environ: Mapping[str, str]) -> dict[str, str]:
 def may_download_python(environ: Mapping[str, str]) -> bool:
     """Tell whether uv may fetch a missing interpreter by itself."""
     setting = environ.get("UV_PYTHON_DOWNLOADS", "").strip().lower() or "automatic"
-    return setting == "automatic" and not _is_true(environ, "UV_OFFLINE")
+    return setting == "automatic" and not is_true(environ, "UV_OFFLINE")
 
 
-def _is_true(environ: Mapping[str, str], name: str) -> bool:
+def is_true(environ: Mapping[str, str], name: str) -> bool:
+    """Tell whether a switch of uv is on."""
     return environ.get(name, "").strip().lower() in _TRUE

@@ -1,6 +1,7 @@
 """Removing what has ended and is no longer wanted; what waits or runs is never touched."""
 
 import fcntl
+import logging
 import os
 import shutil
 import time
@@ -21,6 +22,8 @@ from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.output import log_bytes
 from pyexec.storage.state_folder import StateFolder
+
+_log = logging.getLogger(__name__)
 
 HOUR_SECONDS = 3600.0
 FIRST_SWEEP_SECONDS = 30.0
@@ -65,7 +68,10 @@ class Retention:
         """Sweep again and again; whoever starts this owns the task."""
         await anyio.sleep(FIRST_SWEEP_SECONDS)
         while True:
-            await run_sync(self.sweep)
+            try:
+                await run_sync(self.sweep)
+            except OSError as error:  # No reason to end the server.
+                _log.warning("executions could not be swept: %s", error)
             await anyio.sleep(self._limits.sweep_interval)
 
     def sweep(self) -> int:

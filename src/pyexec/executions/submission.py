@@ -172,7 +172,7 @@ class Submitter:
         queue = self._folder.queue(execution.owner)
         write_descriptor(ready.folder, execution)
         if plan.prepare is None and (plan.environment is not None or execution.dependencies is not None):
-            write_answer(ready.folder, _answer(plan, execution))
+            write_answer(ready.folder, _answer(plan))
         held = claim(ready.folder, queue, execution.id)
         try:
             self._store.add(execution)
@@ -229,12 +229,12 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
     )
 
 
-def _answer(plan: RunPlan, execution: Execution) -> Answer:
+def _answer(plan: RunPlan) -> Answer:
     """Return what a run without preparation would have been told by it."""
     return Answer(
         digest=plan.environment.digest if plan.environment else None,
         python_version=plan.python_version,
-        packages=() if plan.packages is None and execution.dependencies == () else plan.packages,
+        packages=plan.packages,
     )
 
 

@@ -55,9 +55,8 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
     ) -> ToolResult:
         async def work() -> results.JobOutput:
             service = (await desk.services.get()).executions
-            return views.job_output(
-                await service.read(desk.principal(), job_id, max_bytes=max_output_bytes), time.time()
-            )
+            reading = await service.read(desk.principal(), job_id, max_bytes=max_output_bytes)
+            return views.job_output(reading, time.time(), await service.environment_of(reading.execution))
 
         return await answer(work, rendering.render_output, results.JobOutput, markdown=markdown_output)
 

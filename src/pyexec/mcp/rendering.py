@@ -60,6 +60,9 @@ def render_output(result: results.JobOutput) -> str:
         parts.append(f"**{result.error}**")
     parts += _gap_note(result.gap_bytes)
     parts += _streams(result.stdout, result.stderr)
+    parts += result.notes or []
+    if result.resolved_dependencies:
+        parts.append("Dependencies: " + ", ".join(result.resolved_dependencies))
     parts.append(f"next_cursor: `{result.next_cursor}`")
     return "\n\n".join(parts)
 

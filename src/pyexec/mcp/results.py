@@ -131,6 +131,10 @@ class JobOutput(Result):
     stdout_bytes: int = 0
     stderr_bytes: int = 0
     next_cursor: Optional[str] = None
+    resolved_dependencies: Optional[list[str]] = None
+    python_version_used: Optional[str] = None
+    environment_id: Optional[str] = None
+    notes: Optional[list[str]] = None
 
 
 class JobEnded(Result):

@@ -22,7 +22,7 @@ def run_result(reading: "Reading", now: float, environment: "Answer") -> results
     """Return the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
-    stderr = _with_mark(execution, output.stderr.text) or (outcome and outcome.detail) or ""
+    stderr = _stderr(reading)
     return results.RunResult(
         job_id=execution.id,
         status=execution.state,
@@ -47,7 +47,7 @@ def run_result(reading: "Reading", now: float, environment: "Answer") -> results
     )
 
 
-def job_output(reading: "Reading", now: float) -> results.JobOutput:
+def job_output(reading: "Reading", now: float, environment: "Answer") -> results.JobOutput:
     """Return the result of `get_job_output`."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
@@ -56,7 +56,7 @@ def job_output(reading: "Reading", now: float) -> results.JobOutput:
         status="finished" if execution.ended else "running",
         state=execution.state,
         stdout=output.stdout.text,
-        stderr=_with_mark(execution, output.stderr.text),
+        stderr=_stderr(reading),
         exit_code=outcome.exit_code if outcome else None,
         elapsed_seconds=round(execution.elapsed(now), 4),
         signal=outcome.signal if outcome else None,
@@ -65,6 +65,10 @@ def job_output(reading: "Reading", now: float) -> results.JobOutput:
         stdout_bytes=output.stdout.total,
         stderr_bytes=output.stderr.total,
         next_cursor=output.next_cursor.encode(),
+        resolved_dependencies=None if environment.packages is None else list(environment.packages),
+        python_version_used=environment.python_version or execution.python_version,
+        environment_id=environment.digest,
+        notes=[*execution.notes, *environment.notes] or None,
         error=error_of(execution, output.stderr.text),
     )
 
@@ -140,6 +144,12 @@ def _leftovers(outcome: Outcome | None) -> list[results.LeftoverProcess] | None:
     if outcome is None or not outcome.leftover_processes:
         return None
     return [results.LeftoverProcess(pid=left.pid, command=left.command) for left in outcome.leftover_processes]
+
+
+def _stderr(reading: "Reading") -> str:
+    """Return what it wrote to stderr; or, where it was not run, what was said by the tools that prepare it."""
+    outcome = reading.execution.outcome
+    return _with_mark(reading.execution, reading.output.stderr.text) or (outcome and outcome.detail) or ""
 
 
 def _with_mark(execution: Execution, stderr: str) -> str:

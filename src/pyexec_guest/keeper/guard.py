@@ -114,18 +114,24 @@ class Guard:
         if ending.cause is not None:
             ending.leftovers = []  # Those of the user's program are meant.
             return self._describe(ending)
-        self._use_prepared()
+        if self._stop.asked:  # It came after the last moment at which preparing could be ended.
+            return self._describe(Ending(cause="cancelled", reason=self._stop.reason))
+        if not self._use_prepared():
+            reason = "What was made for it cannot be read, so it was not started."
+            return self._describe(Ending(cause="environment_failed", reason=reason))
         return None
 
-    def _use_prepared(self) -> None:
-        """Take over the interpreter that preparing has found or made, and note the environment in the log."""
+    def _use_prepared(self) -> bool:
+        """Take over the interpreter that preparing has found or made, if any; tell whether its answer makes sense."""
         try:
             with open(os.path.join(self.folder, PREPARED), "rb") as file:
                 answer: object = json.loads(file.read(PREPARED_BYTES))
+        except FileNotFoundError:
+            return True
         except (OSError, ValueError, RecursionError):
-            return
+            return False
         if not isinstance(answer, dict):
-            return
+            return False
         prepared = cast("dict[str, Any]", answer)
         self._events.note("environment", time.time(), **{name: prepared.get(name) for name in PREPARED_TOLD})
         python = prepared.get("python")
@@ -134,6 +140,7 @@ class Guard:
             self._orders["argv"] = [python, *self._orders["argv"][1:]]
             path = [os.path.dirname(python), env.get("PATH", "")]
             self._orders["env"] = {**env, "PATH": os.pathsep.join(filter(None, path))}
+        return True
 
     def _run(self) -> "dict[str, Any]":
         orders = self._orders

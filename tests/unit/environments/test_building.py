@@ -30,8 +30,10 @@ if step == failing and ("--offline" not in sys.argv or how != "once"):
     sys.exit("error: " + {{"once": "error sending request", "disk": "No space left on device"}}.get(how, how))
 lines = [line.split(" --hash")[0].strip() for line in sys.stdin if line.strip()]
 if step == "compile":
-    for line in lines:
-        print(line if "@" in line else line + "==1 \\\\\\n    --hash=sha256:" + os.environ.get("HASH", "00"))
+    with open(words[words.index("--output-file") + 1], "w") as file:
+        for line in lines:
+            pinned = line + "==1 \\\\\\n    --hash=sha256:" + os.environ.get("HASH", "00")
+            print(line if "@" in line else pinned, file=file)
     print(os.environ.get("WARN", ""), file=sys.stderr)
 elif step == "run":
     print({interpreter!r}, "3.14.1", sep="\\n")
@@ -63,6 +65,7 @@ class World:
         self.environ = {"CALLS": str(tmp_path / "calls"), "LC_ALL": "C.UTF-8"}
         self.store = EnvironmentStore(tmp_path / "environments")
         self.said: list[str] = []
+        (tmp_path / "lock").touch()
         self.order = BuildOrder(
             root=str(self.store.root),
             uv=str(program),

@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyexec.environments.credentials import masked, restored, stripped
+from pyexec.environments.credentials import (
+    is_readable,
+    masked,
+    restored,
+    stripped,
+    variables_for_git,
+    without_those_for_git,
+)
 
 PLAIN = [
     "rich>=13",
@@ -12,7 +19,6 @@ PLAIN = [
     "git+ssh://git@x.org/lib@v1",
     "ssh://git@x.org/lib",
     "git+SSH://git@x.org/lib",
-    "https://x.org/?user=a@b.org",
     "https://x.org#a@b.org",
     "file:///srv/my@lib",
     "write to https://x.org or to me@x.org",
@@ -130,3 +136,31 @@ def test_credentials_for_a_host_are_not_sent_to_one_whose_name_begins_like_it() 
 def test_credentials_put_back_are_not_put_back_twice() -> None:
     asked = ["a @ https://tok3n@x.org/a"]
     assert restored(restored("a @ https://x.org/a", asked), asked) == asked[0]
+
+
+def test_what_an_address_is_signed_with_is_a_secret_too() -> None:
+    signed = "lib @ https://x.org/lib.whl?X-Signature=SECRET&a=b#sha256=00"
+    assert masked(signed) == "lib @ https://x.org/lib.whl?***#sha256=00"
+    bare = stripped(signed)
+    assert bare == "lib @ https://x.org/lib.whl#sha256=00"
+    assert restored("lib @ https://x.org/lib.whl", [signed]) == "lib @ https://x.org/lib.whl?X-Signature=SECRET&a=b"
+
+
+@pytest.mark.parametrize(
+    "url", ["http://user:pa/SECRET@host/simple", "https://u:a#b@h/", "https://u:a?b@h/", "https://[x/"]
+)
+def test_a_password_that_is_not_encoded_cannot_be_told_from_a_path(url: str) -> None:
+    assert not is_readable(url)
+    assert is_readable("git+https://u:p%2F@host:8443/x.git@v1")
+    assert is_readable("file:///srv/x")
+
+
+def test_git_gets_the_credentials_of_its_repositories_by_variables() -> None:
+    wanted = ["lib @ git+https://ann:S%40T@x.org/lib.git@v1", "other @ https://u:p@x.org/o.whl"]
+    assert [without_those_for_git(one) for one in wanted] == ["lib @ git+https://x.org/lib.git@v1", wanted[1]]
+    assert variables_for_git(wanted, {"GIT_CONFIG_COUNT": "2"}) == {
+        "GIT_CONFIG_KEY_2": "http.https://x.org/lib.git.extraHeader",
+        "GIT_CONFIG_VALUE_2": "Authorization: Basic YW5uOlNAVA==",
+        "GIT_CONFIG_COUNT": "3",
+    }
+    assert variables_for_git(wanted[1:], {}) == {}

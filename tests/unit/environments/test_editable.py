@@ -32,6 +32,7 @@ class Site:
         self.project = root / "my lib"
         (self.project / "src" / "my_lib").mkdir(parents=True)
         (self.project / "src" / "my_lib" / "__init__.py").write_text("WHERE = 'source'\n")
+        (self.project / "src" / "single.py").touch()
 
     def install(
         self,
@@ -62,7 +63,7 @@ class Site:
             csv.writer(file).writerows([*rows, ["../../../bin/my-lib", "", ""], [f"{info}/RECORD", "", ""]])
 
     def make_editable(self) -> None:
-        make_editable(self.folder, self.wheel, self.project / "src")
+        make_editable(self.folder, self.wheel, self.project)
 
     def files(self) -> list[str]:
         return sorted(str(path.relative_to(self.folder)) for path in self.folder.rglob("*") if path.is_file())
@@ -159,3 +160,16 @@ def test_a_package_says_which_project_it_was_built_from(site: Site, *, editable:
         "url": f"file://{site.root}/my%20lib",
         "dir_info": {"editable": True} if editable else {},
     }
+
+
+def test_modules_are_looked_for_where_builds_keep_them_and_must_be_somewhere(site: Site) -> None:
+    site.install(files={"my_lib/__init__.py": ""})
+    (site.project / "src").rename(site.project / "lib")
+    (site.project / "src").mkdir()
+    site.make_editable()
+    (pth,) = site.folder.glob("__editable__*.pth")
+    assert pth.read_text() == f"{site.project}/lib\n"
+    site.install(files={"elsewhere/__init__.py": ""})
+    with pytest.raises(ToolError, match=r"The modules of my-lib \(elsewhere\) are in no folder of .* together"):
+        site.make_editable()
+    assert (site.folder / "elsewhere" / "__init__.py").exists()

@@ -31,6 +31,7 @@ def test_a_script_that_needs_nothing_is_run_without_preparation(bench: Bench) ->
         strategy="uv-run",
         python=str(bench.python),
         python_version="3.11.7",
+        packages=(),
         first_on_path=bench.python.parent,
     )
     assert bench.remembered() == []
@@ -56,6 +57,7 @@ def test_packages_are_made_ready_by_a_program_that_is_told_everything_through_a_
         python_version="3.11.7",
         requirements=("rich", "numpy>=2"),
         constraints=("numpy<3",),
+        cwd=str(bench.directory),
         fresh_seconds=FRESH_SECONDS,
         folder=str(bench.asked.folder),
         holder="1",

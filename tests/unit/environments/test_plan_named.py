@@ -40,6 +40,7 @@ def test_a_named_environment_that_is_gone_is_made_again_from_its_lock(bench: Ben
         key=None,
         python=str(bench.python),
         python_version="3.11.7",
+        cwd=str(bench.directory),
         digest=DIGEST,
         lock=LOCK,
         fresh_seconds=FRESH_SECONDS,

@@ -59,6 +59,7 @@ def test_inline_code_a_header_and_packages_of_the_calls_own_leave_the_project_ou
         strategy="uv-run",
         python=str(bench.python),
         python_version="3.11.7",
+        packages=(),
         first_on_path=bench.python.parent,
     )
     for changes in ({"dependencies": ("numpy",)}, {"header_source": EMPTY_HEADER}, {"keep_as": "tools"}):

@@ -62,7 +62,9 @@ class World:
         )
         self.store.mark_ready(environment, f"lock of {letter}\n")
         if used is not None:
-            self.lease(digest, "gone")
+            lock = self.lease(digest, "gone")
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            lock.touch()
             for path in (self.leases(digest) / "gone", self.leases(digest)):
                 os.utime(path, (now - used, now - used))
         return environment
@@ -185,16 +187,19 @@ async def test_the_lock_is_that_of_the_environment_or_else_what_its_name_remembe
 # -- removing ------------------------------------------------------------------------------------------------------
 
 
-async def test_an_environment_is_removed_with_its_owners_names_however_lately_it_was_used(world: World) -> None:
+async def test_an_environment_goes_with_the_last_of_its_names_however_lately_it_was_used(world: World) -> None:
     made = world.make("a", used=0)
     world.make("b")
     for name, owner in (("web", OWNER), ("also", OWNER), ("theirs", OTHER)):
         world.name(name, made.digest, owner)
     removed = await world.service().remove(OWNER, "web")
-    assert (removed.id, removed.names) == (made.digest, ("also", "web"))
-    assert world.left() == "b"
-    assert world.names.all_of(OWNER.key) == []
+    assert (removed.id, removed.names) == (made.digest, ("web",))
+    assert [named.name for named in world.names.all_of(OWNER.key)] == ["also"]
+    await world.service().remove(OWNER, made.digest)
     assert [named.name for named in world.names.all_of(OTHER.key)] == ["theirs"]
+    assert world.left() == "ab", "somebody else has a name for it"
+    await world.service().remove(OTHER, "theirs")
+    assert world.left() == "b"
 
 
 async def test_a_name_whose_environment_is_gone_can_be_removed(world: World) -> None:

@@ -119,7 +119,7 @@ def test_a_later_resolution_takes_the_place_of_an_earlier_one(world: World) -> N
     assert world.store.lock_text(ONE) == ONE
 
 
-KEPT = {"format": 1, "digest": ONE, "created_at": 1.0, "put_off_until": 0.0, "notes": []}
+KEPT = {"format": 1, "digest": ONE, "created_at": 1.0, "local": [], "put_off_until": 0.0, "notes": []}
 
 
 @pytest.mark.parametrize("content", ["", '{"format": 1, "digest', "[]", "null", "[" * 100_000, "\ufeff{}", "{}"])
@@ -261,6 +261,8 @@ def test_leases_of_those_who_have_ended_are_forgotten_and_that_is_no_use(world: 
 def test_a_lease_that_cannot_be_read_is_nobodys(world: World) -> None:
     world.make()
     world.lease("a")
+    world.lock_of("a").parent.mkdir(parents=True, exist_ok=True)
+    world.lock_of("a").touch()
     (world.store.root / "leases" / ONE / "folder").mkdir()
     (world.store.root / "leases" / ONE / "empty").touch()
     assert world.store.holders(ONE) == []
