@@ -1,11 +1,12 @@
 """Servers for the tests: starting one costs seconds of work, so most tests share one."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.helpers.commands import Command
 from tests.helpers.homes import temporary_home
 from tests.helpers.mcp import Mcp, connect
 
@@ -35,3 +36,12 @@ def mcp(request: pytest.FixtureRequest) -> Mcp:
     directory.mkdir()
     server.progress.clear()
     return replace(server, directory=directory)
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Command]:
+    """The command line, on a state folder of the file's own."""
+    with temporary_home() as home:
+        work = home.parent / "work"
+        work.mkdir()
+        yield Command(home, work)

@@ -1,22 +1,12 @@
 """`pyexec env`: what a person does with environments."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.helpers.commands import Command
-from tests.helpers.homes import temporary_home
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Command]:
-    with temporary_home() as home:
-        work = home.parent / "work"
-        work.mkdir()
-        yield Command(home, work)
 
 
 def test_an_environment_is_made_listed_used_locked_and_removed(run: Command) -> None:

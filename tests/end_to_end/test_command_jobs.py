@@ -1,12 +1,10 @@
 """`pyexec jobs`: what a person does with jobs, whoever started them."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.helpers.commands import Command, line_of, rest_of
-from tests.helpers.homes import temporary_home
 from tests.helpers.processes import alive, eventually
 
 # Many commands, and each is a start of its own.
@@ -19,14 +17,6 @@ print("problem", file=sys.stderr, flush=True)
 while not os.path.exists(sys.argv[1]): time.sleep(0.02)
 print("last", flush=True)
 """
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Command]:
-    with temporary_home() as home:
-        work = home.parent / "work"
-        work.mkdir()
-        yield Command(home, work)
 
 
 def test_a_detached_job_is_followed_from_another_process_to_its_end(run: Command) -> None:

@@ -3,22 +3,13 @@
 import json
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.commands import Command, line_of, rest_of
-from tests.helpers.homes import PYEXEC, environment, temporary_home
+from tests.helpers.homes import PYEXEC, environment
 from tests.helpers.processes import alive, eventually
-
-
-@pytest.fixture(scope="module")
-def run() -> Iterator[Command]:
-    with temporary_home() as home:
-        work = home.parent / "work"
-        work.mkdir()
-        yield Command(home, work)
 
 
 def test_a_file_runs_with_its_arguments_streams_apart_and_its_status(run: Command) -> None:

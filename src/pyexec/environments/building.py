@@ -106,10 +106,12 @@ class Builder:
             lock = self._store.lock_text(known.digest) if known is not None else None
             if known is not None and lock is not None and known.is_fresh(order.fresh_seconds):
                 return known, lock
+            # The last resort while the index is away, unless a local package has changed since.
+            usable = known is not None and lock is not None and known.is_of_local_packages_as_they_are()
             try:
-                resolution, new_lock = self._resolve(or_offline=known is None)
+                resolution, new_lock = self._resolve(or_offline=not usable)
             except ToolError as error:
-                if known is None or lock is None or error.failure.kind != "network":
+                if known is None or lock is None or not usable or error.failure.kind != "network":
                     raise
                 known = self._still(known)
                 self._store.keep_resolution(order.key, known, lock)
@@ -151,7 +153,6 @@ class Builder:
 
     def _compile(self, *, or_offline: bool) -> tuple[str, bool]:
         order = self._order
-        run = self._uv.run_or_offline if or_offline else self._uv.run_online
         refreshed: list[str] = []
         for path in filter(None, map(local_path, order.requirements)):
             if path.is_dir():  # uv takes a project for unchanged while its pyproject.toml is.
@@ -160,10 +161,11 @@ class Builder:
         with tempfile.TemporaryDirectory() as scratch:
             # Told where to write, uv does not write where a setting says.
             written = Path(scratch) / "lock.txt"
-            _output, from_cache = run(
+            _output, from_cache = self._uv.run_or_offline(
                 *(*_COMPILE, "--python", self._python, "--python-version", self._python_version),
                 *("--output-file", str(written)),
                 *(*refreshed, *order.options, "-"),
+                again=or_offline,
                 stdin="".join(f"{one}\n" for one in self._requirements),
                 constraints=order.constraints,
                 variables=_build_elsewhere(Path(scratch)),

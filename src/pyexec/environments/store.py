@@ -47,7 +47,11 @@ class Resolution:
         """Tell whether it counts, when it may be so old."""
         now = time.time()
         young = now - self.created_at < fresh_seconds or now < self.put_off_until
-        return young and all(fingerprint_of(Path(path)) == mark for path, mark in self.local)
+        return young and self.is_of_local_packages_as_they_are()
+
+    def is_of_local_packages_as_they_are(self) -> bool:
+        """Tell whether no local package has changed since."""
+        return all(fingerprint_of(Path(path)) == mark for path, mark in self.local)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,12 +90,13 @@ class Uv:
     def run_or_offline(
         self,
         *arguments: str,
+        again: bool = True,
         stdin: str = "",
         constraints: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
         on_tick: Callable[[], None] | None = None,
     ) -> tuple[str, bool]:
-        """Do the same; where the network is away, try again with what is in uv's cache, and tell whether it was that.
+        """Do the same; where the network is away, try `again` with what is in uv's cache, and tell whether it was that.
 
         Raises:
             ToolError: It failed; what the cache lacks is said as the network's failure, which is the cause.
@@ -107,23 +108,13 @@ class Uv:
         try:
             return run(*arguments), False
         except ToolError as error:
-            if error.failure.kind != "network":
+            if error.failure.kind != "network" or not again:
                 raise
             self._say("the index cannot be reached; looking into uv's cache")
             try:
                 return run("--offline", *arguments), True
             except ToolError:
                 raise error from None
-
-    def run_online(
-        self,
-        *arguments: str,
-        stdin: str = "",
-        constraints: Sequence[str] = (),
-        variables: Mapping[str, str] | None = None,
-    ) -> tuple[str, bool]:
-        """Do the same without that second try."""
-        return self.run(*arguments, stdin=stdin, constraints=constraints, variables=variables), False
 
     def _hear(self, line: str) -> None:
         text = masked(line.strip())

@@ -69,12 +69,6 @@ def read_output(folder: Path, *, since: Cursor | None, max_bytes: int, final: bo
     return Output(stdout=text("stdout", start.stdout), stderr=text("stderr", start.stderr))
 
 
-def read_raw(folder: Path, stream: StreamName, offset: int, limit: int) -> tuple[bytes, int, int]:
-    """Return raw bytes of a stream from `offset` on, where they begin, and how many before that are not kept."""
-    chunk = log.read(str(folder), stream, offset, limit)
-    return chunk.data, chunk.start, chunk.gap
-
-
 def read_preparation(folder: Path) -> str:
     """Return what the commands said that prepared an execution, from the beginning."""
     return log.read(str(folder), "prepare", 0, WINDOW_BYTES).data.decode("utf-8", "replace")

@@ -232,6 +232,18 @@ def test_where_the_index_is_away_what_was_found_before_is_used_again_and_noted(
         world.build(key="o" * 32, environ=away)
 
 
+@pytest.mark.case("B031")
+def test_a_local_package_that_has_changed_is_never_taken_for_what_it_was_while_the_index_is_away(world: World) -> None:
+    wheel = world.write("lib-1-py3-none-any.whl", "one")
+    wanted = (f"lib @ {wheel.as_uri()}",)
+    first = world.build(requirements=wanted)
+    world.age(5 * 3600.0)
+    wheel.write_text("another one")
+    second = world.build(requirements=wanted, environ={"FAIL": "compile:once"})
+    assert second.digest != first.digest
+    assert second.notes == ("The package index could not be reached; the packages are those that uv has in its cache.",)
+
+
 @pytest.mark.case("B036")
 def test_an_index_that_is_away_is_asked_again_soon_but_not_at_once(world: World) -> None:
     world.build()
