@@ -107,7 +107,7 @@ class Builder:
             if known is not None and lock is not None and known.is_fresh(order.fresh_seconds):
                 return known, lock
             # The last resort while the index is away, unless a local package has changed since.
-            usable = known is not None and lock is not None and known.is_of_local_packages_as_they_are()
+            usable = known is not None and lock is not None and known.local_unchanged()
             try:
                 resolution, new_lock = self._resolve(or_offline=not usable)
             except ToolError as error:

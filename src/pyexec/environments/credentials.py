@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote, urlsplit
 
+HOW_TO_ENCODE = "In a password '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40."
 # A password may have an `@` of its own in it, and quotes: only the last `@` before the path ends it.
 _IN_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<secret>[^/?#\s]+)@")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s#]+")

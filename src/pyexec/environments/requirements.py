@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
-from pyexec.environments.credentials import is_readable, masked
+from pyexec.environments.credentials import HOW_TO_ENCODE, is_readable, masked
 from pyexec.environments.local import local_path
 
 _LOCAL_STARTS = ("./", "../", "/", "file://")
@@ -168,7 +168,7 @@ def _read(text: str, origin: str) -> _Entry:
     if url[1] and not is_readable(url[0].split()[-1] + "://" + url[2].split()[0]):
         raise InvalidArgumentError(
             f"The URL of the requirement {wanted.split()[0][:40]!r} in {origin} cannot be read.",
-            hint="In a password '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40.",
+            hint=HOW_TO_ENCODE,
         )
     try:
         parsed = Requirement(wanted)

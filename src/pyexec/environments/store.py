@@ -47,9 +47,9 @@ class Resolution:
         """Tell whether it counts, when it may be so old."""
         now = time.time()
         young = now - self.created_at < fresh_seconds or now < self.put_off_until
-        return young and self.is_of_local_packages_as_they_are()
+        return young and self.local_unchanged()
 
-    def is_of_local_packages_as_they_are(self) -> bool:
+    def local_unchanged(self) -> bool:
         """Tell whether no local package has changed since."""
         return all(fingerprint_of(Path(path)) == mark for path, mark in self.local)
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.limits import ExecutionLimits
-from pyexec.environments.credentials import is_readable, masked
+from pyexec.environments.credentials import HOW_TO_ENCODE, is_readable, masked
 from pyexec.environments.names import check_name
 
 _TEXT_LENGTH = 200
 _PATH_LENGTH = 300
-_ENCODE = "In a password '/', '?', '#' and '@' are written as %2F, %3F, %23 and %40."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +69,7 @@ def _check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
     if request.keep_as is not None:
         check_name(request.keep_as)
     if request.index_url is not None and not is_readable(request.index_url):
-        raise InvalidArgumentError("index_url cannot be read.", hint=_ENCODE)
+        raise InvalidArgumentError("index_url cannot be read.", hint=HOW_TO_ENCODE)
     if request.index_url is not None and not request.index_url.startswith(("https://", "http://", "file:///")):
         raise InvalidArgumentError(
             f"index_url is {masked(request.index_url)!r}; it must be an http(s) or file URL, such as "

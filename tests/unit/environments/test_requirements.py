@@ -237,3 +237,11 @@ def test_what_is_missing_is_told_with_what_is_there_instead() -> None:
         "-e ./lib (a local project)",
         "\"gone; python_version >= '3.13'\" (not there)",
     ]
+
+
+@pytest.mark.case("B037")
+def test_a_url_with_a_password_that_is_not_encoded_is_refused_without_showing_it() -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        combine((), ["lib @ https://user:pa/SECRET@host/lib.whl"])
+    assert "SECRET" not in caught.value.sentence()
+    assert "%2F" in caught.value.sentence()
