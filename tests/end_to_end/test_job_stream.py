@@ -16,8 +16,8 @@ print("second", flush=True)
 
 
 async def test_it_is_offered_as_a_template_of_plain_text(mcp: Mcp) -> None:
-    (template,) = await mcp.client.list_resource_templates()
-    assert (template.uri_template, template.mime_type) == ("job-stream://{job_id}", "text/plain")
+    templates = {template.uri_template: template for template in await mcp.client.list_resource_templates()}
+    assert templates["job-stream://{job_id}"].mime_type == "text/plain"
 
 
 async def test_it_holds_both_streams_so_far_and_is_stable_once_the_job_has_ended(mcp: Mcp) -> None:
@@ -42,3 +42,9 @@ async def test_a_job_that_prints_nothing_has_two_empty_parts(mcp: Mcp) -> None:
 async def test_a_job_of_another_name_is_not_there(mcp: Mcp) -> None:
     with pytest.raises(MCPError, match="There is no job 'nothing-of-that-name'"):
         await mcp.stream("nothing-of-that-name")
+
+
+async def test_a_file_that_is_not_there_is_said_to_be_missing(mcp: Mcp) -> None:
+    job_id = (await mcp.run("pass"))["job_id"]
+    with pytest.raises(MCPError, match=r"has no file 'plot\.png'"):
+        await mcp.client.read_resource(f"job-file://{job_id}/plot.png")

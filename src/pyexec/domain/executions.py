@@ -87,6 +87,17 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Harness:
+    """What a tool of ours puts around the program: the command becomes `*before, python, *options, program, *args`.
+
+    An execution with one has a folder for what the tool makes, in the variable `PYEXEC_ARTIFACTS`.
+    """
+
+    before: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRequest:
     """What a caller asks for.
 
@@ -113,6 +124,7 @@ class ExecutionRequest:
     request_id: str | None = None
     kind: str = "script"
     stream: bool = False
+    harness: Harness | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

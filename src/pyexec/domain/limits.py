@@ -21,6 +21,7 @@ class ExecutionLimits:
         prepare_timeout: How long making the environment of one execution may take.
         source: The longest inline script, and the longest stdin text.
         arguments: The most bytes that a script's arguments may have together.
+        artifact: The largest file of an execution that is handed out.
         free_disk: Below this much free disk no new work is taken.
         retention_age: How long ended executions are kept.
         retention_size: How much disk ended executions may take together.
@@ -36,6 +37,7 @@ class ExecutionLimits:
     prepare_timeout: float = 900.0
     source: int = 16 * MEGABYTE
     arguments: int = 128 * 1024
+    artifact: int = 64 * MEGABYTE
     free_disk: int = 64 * MEGABYTE
     retention_age: float = 14 * DAY
     retention_size: int = 2048 * MEGABYTE

@@ -18,6 +18,7 @@ from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
 from pyexec.sandbox.keepers import StopMode, connect
+from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, read_artifact
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
 from pyexec.storage.output import Output, StreamText, count_events, read_output, read_preparation
@@ -217,6 +218,31 @@ class ExecutionService:
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
         return await run_sync(count_events, self._folder.execution(execution.id))
+
+    async def artifacts(self, principal: Principal, execution_id: str) -> tuple[Artifact, ...]:
+        """Return the files that a tool of ours left for an execution.
+
+        Raises:
+            NotFoundError: This principal has no such execution.
+        """
+        execution = await self._require(principal, execution_id)
+        return await run_sync(list_artifacts, self._folder.execution(execution.id))
+
+    async def read_artifact(self, principal: Principal, execution_id: str, name: str) -> bytes:
+        """Return the content of one of them.
+
+        Raises:
+            NotFoundError: This principal has no such execution, or it has no such file, or one that is too large.
+        """
+        execution = await self._require(principal, execution_id)
+        most = self._limits.artifact
+        content = await run_sync(read_artifact, self._folder.execution(execution.id), name, most)
+        if content is None:
+            raise NotFoundError(
+                f"Job {execution.id} has no file {name[:LONGEST_NAME]!r} of at most {most // 2**20} MB.",
+                hint="The job's result names those there are.",
+            )
+        return content
 
     def folder_of(self, execution: Execution) -> Path:
         """Return where an execution's files lie."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from anyio.to_thread import run_sync
 
 from pyexec.domain.errors import InvalidArgumentError, PyexecError, QueueFullError, StateUnusableError
-from pyexec.domain.executions import Execution, ExecutionRequest
+from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.text import legible
@@ -25,6 +25,7 @@ from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
 from pyexec.sandbox.ports import Launch, Wall
+from pyexec.storage import artifacts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
@@ -115,6 +116,8 @@ class Submitter:
         folder = self._folder.execution(execution_id)
         try:
             script, source = _place_source(folder, checked)
+            if request.harness is not None:
+                env[artifacts.VARIABLE] = str(artifacts.make_artifacts_folder(folder))
         except OSError as error:
             _discard(folder)
             raise _unreadable(checked, error) from error
@@ -185,6 +188,7 @@ class Submitter:
 
     def _launch(self, ready: "_Ready", plan: RunPlan, queue: Path, held: Claim) -> Launch:
         half = self._limits.kept_output // 2
+        harness = ready.checked.request.harness or Harness()
         return Launch(
             execution_id=ready.id,
             folder=ready.folder,
@@ -192,7 +196,8 @@ class Submitter:
             entry=held.entry,
             slots=self._limits.concurrent,
             lock_fd=held.lock_fd,
-            argv=plan.argv,
+            argv=_framed(plan.argv, harness),
+            python_at=len(harness.before),
             prepare=plan.prepare.argv if plan.prepare else (),
             prepare_stdin=plan.prepare.stdin if plan.prepare else "",
             prepare_timeout=self._limits.prepare_timeout,
@@ -236,6 +241,11 @@ def _answer(plan: RunPlan) -> Answer:
         python_version=plan.python_version,
         packages=plan.packages,
     )
+
+
+def _framed(argv: tuple[str, ...], harness: Harness) -> tuple[str, ...]:
+    python, *program = argv
+    return (*harness.before, python, *harness.options, *program)
 
 
 def _put_first(env: dict[str, str], name: str, folder: Path) -> None:

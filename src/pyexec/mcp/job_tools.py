@@ -1,10 +1,12 @@
 """The tools and the resource that look after jobs."""
 
 import time
+from contextlib import suppress
 from typing import Annotated
 
 from fastmcp import FastMCP
 from fastmcp.exceptions import ResourceError
+from fastmcp.resources import ResourceContent, ResourceResult
 from fastmcp.tools import ToolResult
 from mcp_types import ToolAnnotations
 from pydantic import Field
@@ -16,10 +18,12 @@ from pyexec.mcp import arguments as arg
 from pyexec.mcp import rendering, results, views
 from pyexec.mcp.answers import answer
 from pyexec.mcp.running import Desk
+from pyexec.storage.artifacts import media_type_of
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
 GET_JOB_OUTPUT = "Read all output of a job so far; long output by its head and tail."
 PY_JOB_STATUS = "Show a job's state and what it printed since a cursor."
+JOB_FILE = "A file that a job's tool has made: a notebook, a flame graph, a plot."
 JOB_STREAM = "What a job has printed so far, both streams."
 LIST_RUNNING_JOBS = "List the jobs that run or wait."
 PY_LIST_JOBS = "List jobs, newest first."
@@ -36,11 +40,17 @@ Limit = Annotated[int, Field(description=f"1 to {MOST_LISTED}")]
 MaxAgeHours = Annotated[float | None, Field(description="Only jobs that ended longer ago; null: all")]
 
 
-def add_job_tools(server: FastMCP, desk: Desk) -> None:
-    """Add the tools and the resource that look after jobs to the server."""
+def add_job_reading_tools(server: FastMCP, desk: Desk) -> None:
+    """Add what everybody needs who starts jobs: reading and ending them."""
     _add_reading(server, desk)
-    _add_listing(server, desk)
+    _add_resources(server, desk)
     _add_ending(server, desk)
+
+
+def add_job_listing_tools(server: FastMCP, desk: Desk) -> None:
+    """Add what looks after all jobs together."""
+    _add_listing(server, desk)
+    _add_pruning(server, desk)
 
 
 def _add_reading(server: FastMCP, desk: Desk) -> None:
@@ -83,6 +93,8 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_status, results.JobStatus, markdown=markdown_output)
 
+
+def _add_resources(server: FastMCP, desk: Desk) -> None:
     @server.resource("job-stream://{job_id}", mime_type="text/plain", description=JOB_STREAM)
     async def job_stream(job_id: str) -> str:
         try:
@@ -91,6 +103,15 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
         except PyexecError as error:
             raise ResourceError(f"{error.code}: {error.sentence()}") from error
         return f"---STDOUT---\n{output.stdout.text}\n---STDERR---\n{output.stderr.text}"
+
+    @server.resource("job-file://{job_id}/{name}", description=JOB_FILE)
+    async def job_file(job_id: str, name: str) -> ResourceResult:
+        try:
+            service = (await desk.services.get()).executions
+            content = await service.read_artifact(desk.principal(), job_id, name)
+        except PyexecError as error:
+            raise ResourceError(f"{error.code}: {error.sentence()}") from error
+        return ResourceResult([_as_resource(name, content)])
 
 
 def _add_listing(server: FastMCP, desk: Desk) -> None:
@@ -155,6 +176,8 @@ def _add_ending(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
+
+def _add_pruning(server: FastMCP, desk: Desk) -> None:
     @server.tool(
         tags={"jobs", "control"},
         output_schema=results.Pruned.output_schema(),
@@ -192,6 +215,15 @@ async def end_job(desk: Desk, job_id: str, *, kill: bool) -> results.JobEnded:
     return results.JobEnded(
         job_id=job_id, status="killed" if kill else "cancelled", exit_code=outcome.exit_code if outcome else None
     )
+
+
+def _as_resource(name: str, content: bytes) -> ResourceContent:
+    """Hand text out as text, so that a model can read it; everything else as a blob."""
+    media_type = media_type_of(name)
+    if media_type.startswith("text/") or media_type.endswith(("json", "jsonl", "xml")):
+        with suppress(UnicodeDecodeError):
+            return ResourceContent(content.decode("utf-8"), mime_type=media_type)
+    return ResourceContent(content, mime_type=media_type)
 
 
 def _states(status_filter: str | None) -> tuple[State, ...] | None:

@@ -7,11 +7,9 @@ from fastmcp import FastMCP
 
 from pyexec.domain.principals import Principal
 from pyexec.mcp.cancellations import CancellationWatch
-from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.error_answers import ErrorAnswers
-from pyexec.mcp.job_tools import add_job_tools
-from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk, ServicesSource
+from pyexec.mcp.toolsets import DEFAULT_TOOLSETS, add_toolsets
 
 INSTRUCTIONS = """\
 Runs Python on this machine, with its files and network: local mode is no sandbox.
@@ -26,6 +24,7 @@ def build_server(
     services: ServicesSource,
     principal: Callable[[], Principal],
     wait_seconds: float,
+    toolsets: tuple[str, ...] = DEFAULT_TOOLSETS,
 ) -> FastMCP:
     """Build the server. The services are not opened before the first call that needs them."""
     cancellations = CancellationWatch()
@@ -37,7 +36,5 @@ def build_server(
         mask_error_details=True,
     )
     desk = Desk(services=services, principal=principal, cancellations=cancellations, wait_seconds=wait_seconds)
-    add_run_tools(server, desk)
-    add_job_tools(server, desk)
-    add_environment_tools(server, desk)
+    add_toolsets(server, desk, toolsets)
     return server

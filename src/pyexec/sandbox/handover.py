@@ -41,6 +41,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "entry": launch.entry,
         "slots": launch.slots,
         "argv": launch.argv,
+        "python_at": launch.python_at,
         "prepare": launch.prepare,
         "prepare_stdin": launch.prepare_stdin,
         "prepare_timeout": launch.prepare_timeout,

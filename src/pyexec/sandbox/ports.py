@@ -11,8 +11,8 @@ class Launch:
     """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
 
     `prepare` is run first, where it is not empty. It may leave `environment.json` in the execution's folder: with
-    `python`, which takes the first place of `argv` and its folder that of PATH, and with what else the log shall tell
-    about the environment.
+    `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what else the
+    log shall tell about the environment.
     """
 
     execution_id: str
@@ -22,6 +22,7 @@ class Launch:
     slots: int
     lock_fd: int
     argv: tuple[str, ...]
+    python_at: int = 0
     prepare: tuple[str, ...]
     prepare_stdin: str = field(default="", repr=False)
     prepare_timeout: float

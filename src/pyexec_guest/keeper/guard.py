@@ -137,7 +137,7 @@ class Guard:
         python = prepared.get("python")
         if isinstance(python, str):
             env = self._orders["env"]
-            self._orders["argv"] = [python, *self._orders["argv"][1:]]
+            self._orders["argv"][self._orders["python_at"]] = python
             path = [os.path.dirname(python), env.get("PATH", "")]
             self._orders["env"] = {**env, "PATH": os.pathsep.join(filter(None, path))}
         return True
