@@ -18,6 +18,7 @@ from pyexec.cli.main import COMMANDS, root
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.executions import STATES
 from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS
 from pyexec.mcp.server import build_server
 from pyexec.settings import VARIABLES, Settings
 
@@ -92,6 +93,12 @@ FIELDS: Mapping[str, str] = {
 """What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("run_script_in_dir_async", "status"): "Always `started`.",
+    ("run_script_with_dependencies_async", "status"): "Always `started`.",
+    ("run_script_in_dir_async", "resolved_dependencies"): "What it is known to need by now.",
+    ("run_script_with_dependencies_async", "resolved_dependencies"): (
+        "What the requirements came to; the requirements themselves while that is not known yet."
+    ),
     ("get_job_output", "status"): "`running` until the job has ended, then `finished`.",
     ("environments", "created_at"): "When it was made.",
     ("environments", "id"): "Its id: the same packages on the same Python have the same.",
@@ -111,6 +118,10 @@ What an MCP client sees. Every answer has structured content with the fields bel
 fields as JSON with `markdown_output=false`. Optional fields that say nothing are left out. Sizes are bytes, durations
 seconds, times ISO 8601 in UTC. Lists and objects are taken as JSON text too, since some clients send them so.
 
+Tools come in toolsets; `pyexec serve --toolsets core,jobs` or `PYEXEC_TOOLSETS` says which a server offers, and
+`pyexec tools` lists them with their size. The names of older servers that begin with `py_`, such as
+`py_run_script_in_dir`, are understood though they are not listed.
+
 A program that failed is a result with `isError` set, never an error of the protocol. How states and exit codes come
 about is in [states and outcomes](../concepts/states-and-outcomes.md).
 
@@ -118,10 +129,13 @@ Two more fields may be in any result: `error`, one sentence on what went wrong, 
 when pyexec itself refused or failed: see [errors](errors.md).
 """
 
-RESOURCE = """\
-Plain text: a line `---STDOUT---` and the text so far, a line `---STDERR---` and the text so far; long output by head
-and tail. It no longer changes once the job has ended.
-"""
+RESOURCES: Mapping[str, str] = {
+    "job-stream://{job_id}": (
+        "Plain text: a line `---STDOUT---` and the text so far, a line `---STDERR---` and the text so far; long output "
+        "by head and tail. It no longer changes once the job has ended."
+    ),
+    "job-file://{job_id}/{name}": "Text, HTML and JSON as text, all else as a blob; at most 64 MiB.",
+}
 
 COMMAND_LINE = """\
 # Command line
@@ -169,27 +183,29 @@ A program that failed is none of these: it is a result, see [states and outcomes
 IN_EVERY_RESULT = frozenset({"error", "error_code"})
 
 
-async def _server_parts() -> tuple[list[Tool], list[tuple[str, str]]]:
+async def _server_parts(toolsets: tuple[str, ...]) -> tuple[list[Tool], list[tuple[str, str]]]:
     services = LazyServices(Settings(home=Path("/nonexistent"), directory=Path("/")))  # Never opened.
-    server = build_server(services, local_principal, 20)
+    server = build_server(services, local_principal, 20, toolsets)
     templates = await server.list_resource_templates()
     return list(await server.list_tools()), [(each.uri_template, each.description or "") for each in templates]
 
 
 def tools_page() -> str:
     """Return the page on tools and resources."""
-    tools, templates = anyio.run(_server_parts)
     parts = [TOOLS]
-    for tool in tools:
-        parts += _tool(tool)
+    for toolset, meaning in TOOLSETS.items():
+        offered = "Offered by default." if toolset in DEFAULT_TOOLSETS else "Offered when it is named."
+        parts += [f"## Toolset {toolset}", f"{meaning} {offered}"]
+        for tool in anyio.run(_server_parts, (toolset,))[0]:
+            parts += _tool(tool)
     parts.append("## Resources")
-    for template, description in templates:
-        parts += [f"`{template}`: {description}", RESOURCE]
+    for template, description in anyio.run(_server_parts, tuple(TOOLSETS))[1]:
+        parts += [f"`{template}`: {description}", RESOURCES[template]]
     return _page(parts)
 
 
 def _tool(tool: Tool) -> Iterator[str]:
-    yield f"## {tool.name}"
+    yield f"### {tool.name}"
     yield inspect.cleandoc(tool.description or "")
     yield "Tags: " + ", ".join(sorted(tool.tags)) + "."
     properties: dict[str, Any] = tool.parameters.get("properties", {})

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
 
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
 
@@ -29,6 +30,7 @@ class Settings:
     interpreter: Path = Path(sys.executable)
     log_level: str = "info"
     wait_seconds: float = 20.0
+    toolsets: tuple[str, ...] = DEFAULT_TOOLSETS
     python_version: str = f"{sys.version_info.major}.{sys.version_info.minor}"
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
@@ -88,6 +90,14 @@ def _path(text: str) -> Path:
     return path
 
 
+_TOOLSETS = Variable(
+    name="PYEXEC_TOOLSETS",
+    meaning="Which toolsets a server offers; `default` and `all` stand for those.",
+    default=",".join(DEFAULT_TOOLSETS),
+    allowed=f"names with commas between them, of {', '.join(TOOLSETS)}, default, all",
+    read=parse_toolsets,
+)
+
 VARIABLES: tuple[Variable, ...] = (
     Variable(
         name="PYEXEC_HOME",
@@ -110,6 +120,7 @@ VARIABLES: tuple[Variable, ...] = (
         allowed="a number between 0 and 3600",
         read=_number(0, 3600),
     ),
+    _TOOLSETS,
     Variable(
         name="PYEXEC_CONCURRENT",
         meaning="How many programs of one user run at once; others wait in order.",
@@ -201,8 +212,15 @@ VARIABLES: tuple[Variable, ...] = (
 )
 
 
-def load_settings(environ: Mapping[str, str] | None = None, *, directory: Path | None = None) -> Settings:
-    """Read the settings from the environment; `directory` is where relative paths of callers begin.
+def load_settings(
+    environ: Mapping[str, str] | None = None, *, directory: Path | None = None, toolsets: str | None = None
+) -> Settings:
+    """Read the settings from the environment; what the command line says wins.
+
+    Args:
+        environ: The environment; the process's own when it is left out.
+        directory: `--directory`, where relative paths of callers begin.
+        toolsets: `--toolsets`, as in the variable of that name.
 
     Raises:
         UnsupportedPlatformError: This operating system is not supported.
@@ -213,11 +231,14 @@ def load_settings(environ: Mapping[str, str] | None = None, *, directory: Path |
     given = {variable: _read(variable, text) for variable in VARIABLES if (text := environ.get(variable.name))}
     limits = {variable.limit: value for variable, value in given.items() if variable.limit}
     own = {variable.name: value for variable, value in given.items()}
+    if toolsets is not None:
+        own["PYEXEC_TOOLSETS"] = _read(replace(_TOOLSETS, name="--toolsets"), toolsets)
     return Settings(
         home=own.get("PYEXEC_HOME") or _default_home(environ),
         directory=_directory(directory),
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
+        toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS),
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
         environ=environ,

@@ -10,6 +10,7 @@ from fastmcp.tools import Tool
 
 from pyexec.app.lazy import LazyServices
 from pyexec.app.principal import local_principal
+from pyexec.domain.toolsets import TOOLSETS
 from pyexec.mcp.server import build_server
 from pyexec.settings import Settings
 
@@ -55,4 +56,4 @@ def page(request: pytest.FixtureRequest) -> Page:
 @pytest.fixture
 async def tools() -> dict[str, Tool]:
     services = LazyServices(Settings(home=Path("/nonexistent"), directory=Path("/")))  # Never opened.
-    return {tool.name: tool for tool in await build_server(services, local_principal, 20).list_tools()}
+    return {tool.name: tool for tool in await build_server(services, local_principal, 20, tuple(TOOLSETS)).list_tools()}

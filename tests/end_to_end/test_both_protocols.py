@@ -20,6 +20,8 @@ time.sleep(300)
 TOOLS = {
     "run_script_in_dir",
     "run_script_with_dependencies",
+    "run_script_in_dir_async",
+    "run_script_with_dependencies_async",
     "list_running_jobs",
     "get_job_output",
     "kill_job",

@@ -23,6 +23,12 @@ for number in range(1, 11):
     print(f"{np.sqrt(number):.4f}", flush=True)
     time.sleep(0.3)
 """
+LONG_TASK = """
+import os, time
+print("step 1", flush=True)
+while not os.path.exists("go on"): time.sleep(0.02)
+print("step 2")
+"""
 ENV_FILE = """
 # A comment, and a blank line
 
@@ -83,6 +89,53 @@ async def test_inline_code_with_a_dependency(mcp: Mcp, python_3_13: str) -> None
     assert len(result["resolved_dependencies"]) > 1, "what it needs itself is named too"
     assert result["python_version_used"].startswith("3.13.")
     assert result["execution_strategy"] == "uv-run"
+
+
+@pytest.mark.requirement("3.5")
+async def test_a_long_task_is_started_read_meanwhile_and_at_the_end(mcp: Mcp) -> None:
+    (mcp.directory / "long_task.py").write_text(LONG_TASK)
+    start = await mcp.get(
+        "run_script_in_dir_async", directory=str(mcp.directory), script_path="long_task.py", stream=True
+    )
+    assert (start["status"], start["execution_strategy"]) == ("started", "uv-run")
+    job_id = start["job_id"]
+
+    async def begun() -> bool:
+        return "step 1" in await mcp.stream(job_id)
+
+    await eventually(begun)
+    assert (await mcp.output(job_id))["status"] == "running"
+    running = (await mcp.get("list_running_jobs"))["result"]
+    assert {job["job_id"]: job["stream"] for job in running}[job_id] is True
+    (mcp.directory / "go on").touch()
+    await mcp.finished(job_id)
+    end = await mcp.output(job_id)
+    assert (end["status"], end["stdout"], end["exit_code"]) == ("finished", "step 1\nstep 2\n", 0)
+
+
+@pytest.mark.requirement("3.6")
+@pytest.mark.timeout(120)
+async def test_a_job_with_dependencies_is_started(mcp: Mcp, python_3_13: str) -> None:
+    start = await mcp.get(
+        "run_script_with_dependencies_async",
+        script_content="import time; [print(i) or time.sleep(0.2) for i in range(5)]",
+        python_version=python_3_13,
+        dependencies=[],
+    )
+    assert start["status"] == "started"
+    assert start["python_version_used"].startswith("3.13")
+    assert start["resolved_dependencies"] == []
+    end = await mcp.finished(start["job_id"])
+    assert (end["stdout"], end["exit_code"]) == ("0\n1\n2\n3\n4\n", 0)
+
+
+async def test_what_is_asked_for_is_told_at_once_and_what_came_of_it_later(mcp: Mcp) -> None:
+    start = await mcp.get(
+        "run_script_with_dependencies_async", script_content="import iniconfig", dependencies=["iniconfig>=2"]
+    )
+    assert start["resolved_dependencies"][0].startswith("iniconfig")
+    end = await mcp.finished(start["job_id"])
+    assert end["resolved_dependencies"][0].startswith("iniconfig==")
 
 
 @pytest.mark.requirement("3.7")

@@ -22,7 +22,7 @@ WARM_UP_AFTER_SECONDS = 0.5
 async def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until it hangs up. What it started goes on."""
     services = LazyServices(settings)
-    server = build_server(services, local_principal, settings.wait_seconds)
+    server = build_server(services, local_principal, settings.wait_seconds, settings.toolsets)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_look_after, services)

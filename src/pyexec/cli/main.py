@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "Run a script or inline code: live output, its exit status.",
     "env": "List, make, lock and remove environments.",
     "jobs": "List, show, follow, cancel and remove jobs.",
+    "tools": "List the tools that a server offers, by toolset.",
 }
 
 

@@ -21,13 +21,18 @@ _log = logging.getLogger(__name__)
     type=click.Path(path_type=Path),
     help="Where relative paths begin; default: the current directory.",
 )
+@click.option(
+    "--toolsets",
+    metavar="NAMES",
+    help="Which tools to offer, such as core,jobs or default,quality; `pyexec tools` lists them.",
+)
 @click.version_option(package_name="mcp-pyexec", prog_name="pyexec")
-def command(directory: Path | None) -> None:
+def command(directory: Path | None, toolsets: str | None) -> None:
     """Serve one MCP client over stdin and stdout, until it hangs up.
 
     What the client started goes on afterwards; the next server finds it again.
     """
-    settings = load_settings(directory=directory)
+    settings = load_settings(directory=directory, toolsets=toolsets)
     configure_logging(settings.log_level, settings.home / "logs", settings.environ)
     for name in settings.unknown_variables:
         _log.warning("%s is not a setting of pyexec; is it misspelt?", name)

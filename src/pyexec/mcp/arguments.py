@@ -50,6 +50,7 @@ EnvFile = Annotated[str | None, Field(description=".env file, relative to the di
 Stdin = Annotated[str | None, Field(description="Text for standard input; else empty")]
 WaitSeconds = Annotated[float | None, Field(description="Wait this long, then hand back the job_id; 0: at once", ge=0)]
 AsyncMode = Annotated[bool, Field(description="Do not wait at all")]
+Stream = Annotated[bool, Field(description="Kept for older clients: every job can be read while it runs")]
 JobLabel = Annotated[str | None, Field(description="Name for the job lists")]
 MaxOutputBytes = Annotated[int | None, Field(description="Most output in the answer")]
 RequestId = Annotated[str | None, Field(description="A repeated call with it returns the same job")]

@@ -40,6 +40,17 @@ def render_run(result: results.RunResult) -> str:
     return "\n\n".join(parts)
 
 
+def render_started(result: results.Started) -> str:
+    """Return the answer of a tool that does not wait, as markdown."""
+    parts = [f"Job `{result.job_id}` has been started (`{result.execution_strategy}`)."]
+    if result.resolved_dependencies:
+        parts.append("Dependencies: " + ", ".join(result.resolved_dependencies))
+    parts.append(
+        "`py_job_status(job_id)` tells how it is and what it printed since a cursor, `get_job_output` all of it."
+    )
+    return "\n\n".join(parts)
+
+
 def render_running(result: results.RunningJobs) -> str:
     """Return `list_running_jobs` as markdown."""
     if not result.result:

@@ -1,6 +1,6 @@
 """The structured results of the tools. Sizes are bytes, durations seconds, times ISO 8601 in UTC."""
 
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, Field
 
@@ -91,6 +91,18 @@ class RunResult(Result):
     resolved_dependencies: Optional[list[str]] = None
     python_version_used: Optional[str] = None
     environment_id: Optional[str] = None
+    notes: Optional[list[str]] = None
+
+
+class Started(Result):
+    """The handle to a run that nobody waits for. `resolved_dependencies` is what was asked for until more is known."""
+
+    job_id: str = ""
+    status: Literal["started"] = "started"
+    execution_strategy: Strategy = "uv-run"
+    python_version_used: Optional[str] = None
+    resolved_dependencies: Optional[list[str]] = None
+    next_cursor: Optional[str] = None
     notes: Optional[list[str]] = None
 
 

@@ -6,10 +6,12 @@ from importlib.metadata import version
 from fastmcp import FastMCP
 
 from pyexec.domain.principals import Principal
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS
 from pyexec.mcp.cancellations import CancellationWatch
 from pyexec.mcp.error_answers import ErrorAnswers
+from pyexec.mcp.listing import Listing
 from pyexec.mcp.running import Desk, ServicesSource
-from pyexec.mcp.toolsets import DEFAULT_TOOLSETS, add_toolsets
+from pyexec.mcp.toolsets import add_toolsets
 
 INSTRUCTIONS = """\
 Runs Python on this machine, with its files and network: local mode is no sandbox.
@@ -35,6 +37,7 @@ def build_server(
         middleware=[cancellations, ErrorAnswers()],
         mask_error_details=True,
     )
+    server.add_transform(Listing())
     desk = Desk(services=services, principal=principal, cancellations=cancellations, wait_seconds=wait_seconds)
     add_toolsets(server, desk, toolsets)
     return server

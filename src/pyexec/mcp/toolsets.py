@@ -1,7 +1,6 @@
-"""The toolsets: tools in groups that an operator can switch on."""
+"""Which tools belong to which toolset."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from fastmcp import FastMCP
 
@@ -9,29 +8,19 @@ from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
+from pyexec.mcp.start_tools import add_start_tools
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toolset:
-    """A group of tools: what it is for, and the functions that add it to a server."""
-
-    meaning: str
-    add: tuple[Callable[[FastMCP, Desk], None], ...]
-
-
-TOOLSETS: Mapping[str, Toolset] = {
-    "core": Toolset(meaning="Run Python, read and end jobs.", add=(add_run_tools, add_job_reading_tools)),
-    "jobs": Toolset(meaning="List and remove jobs.", add=(add_job_listing_tools,)),
-    "environments": Toolset(meaning="Make, list, lock and remove environments.", add=(add_environment_tools,)),
+ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
+    "core": (add_run_tools, add_start_tools, add_job_reading_tools),
+    "jobs": (add_job_listing_tools,),
+    "environments": (add_environment_tools,),
 }
-
-DEFAULT_TOOLSETS = ("core", "jobs", "environments")
-"""What a local server offers when nobody says otherwise."""
+"""What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
 
 
 def add_toolsets(server: FastMCP, desk: Desk, names: tuple[str, ...]) -> None:
     """Add the tools of these toolsets to a server."""
-    for name in TOOLSETS:
+    for name, adders in ADDERS.items():
         if name in names:
-            for add in TOOLSETS[name].add:
+            for add in adders:
                 add(server, desk)

@@ -4,7 +4,8 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from pyexec.domain.executions import Execution, Outcome
+from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
+from pyexec.environments.credentials import masked
 from pyexec.executions.advice import advice_for, error_of
 from pyexec.mcp import results
 
@@ -44,6 +45,20 @@ def run_result(reading: "Reading", now: float, environment: "Answer") -> results
         python_version_used=environment.python_version or execution.python_version,
         environment_id=environment.digest,
         notes=[*execution.notes, *environment.notes] or None,
+    )
+
+
+def started(run: results.RunResult, request: ExecutionRequest) -> results.Started:
+    """Return the answer of a tool that does not wait: what is known by now, and else what was asked for."""
+    asked = None if request.dependencies is None else [masked(one) for one in request.dependencies]
+    return results.Started(
+        job_id=run.job_id,
+        status="started",
+        execution_strategy=run.execution_strategy,
+        python_version_used=run.python_version_used or request.python_version,
+        resolved_dependencies=run.resolved_dependencies or asked,
+        next_cursor=run.next_cursor,
+        notes=run.notes,
     )
 
 

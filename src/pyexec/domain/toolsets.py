@@ -1,0 +1,37 @@
+"""The toolsets: tools in groups that an operator can switch on."""
+
+from collections.abc import Mapping
+
+TOOLSETS: Mapping[str, str] = {
+    "core": "Run Python, read and end jobs.",
+    "jobs": "List and remove jobs.",
+    "environments": "Make, list, lock and remove environments.",
+}
+"""What each is for."""
+
+DEFAULT_TOOLSETS = ("core", "jobs", "environments")
+"""What a local server offers when nobody says otherwise."""
+
+
+def parse_toolsets(text: str) -> tuple[str, ...]:
+    """Read names with commas between them; `default` and `all` stand for those.
+
+    Raises:
+        ValueError: A name is none, or there is none at all.
+    """
+    wanted: set[str] = set()
+    for name in (part.strip().lower() for part in text.split(",")):
+        match name:
+            case "":
+                continue
+            case "all":
+                wanted |= TOOLSETS.keys()
+            case "default":
+                wanted |= set(DEFAULT_TOOLSETS)
+            case _ if name in TOOLSETS:
+                wanted.add(name)
+            case _:
+                raise ValueError(f"no toolset: {name!r}")
+    if not wanted:
+        raise ValueError(f"no toolset: {text!r}")
+    return tuple(name for name in TOOLSETS if name in wanted)
