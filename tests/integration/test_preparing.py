@@ -13,7 +13,7 @@ import pytest
 from pyexec.sandbox.claims import claim
 from pyexec.sandbox.keepers import connect
 from pyexec.sandbox.observations import Observation, observe
-from pyexec.sandbox.ports import Launch
+from pyexec.sandbox.ports import Launch, Preparing
 from pyexec.walls.host.wall import HostWall
 from tests.helpers.processes import alive, eventually
 from tests.integration.engine import Engine, gone
@@ -32,9 +32,7 @@ class Prepared:
         held = claim(self.folder, queue, name)
         values: dict[str, Any] = {
             "argv": ("/bin/sh", "-c", "echo program"),
-            "prepare": ("/bin/sh", "-c", prepare) if prepare else (),
             "prepare_timeout": seconds,
-            "prepare_env": {},
             "cwd": str(engine.directory),
             "env": {"PATH": f"{os.defpath}:{engine.home}"},
             "head_bytes": 10_000,
@@ -42,8 +40,10 @@ class Prepared:
         }
         if how.pop("cwd_is_folder", False):
             values["cwd"] = str(self.folder)
-        if order:
-            values["prepare"] = order
+        env = {**values["env"], **how.get("env", {}), **how.pop("prepare_env", {})}
+        stdin = how.pop("prepare_stdin", "")
+        orders = [order] if order else [("/bin/sh", "-c", one) for one in ([prepare] if prepare else [])]
+        values["prepare"] = tuple(Preparing(argv=one, env=env, stdin=stdin) for one in orders)
         self._launch = Launch(
             execution_id=name,
             folder=self.folder,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 State = Literal["pending", "running", "completed", "failed", "cancelled", "timed_out", "lost"]
 OutcomeKind = Literal[
@@ -91,10 +91,19 @@ class Harness:
     """What a tool of ours puts around the program: the command becomes `*before, python, *options, program, *args`.
 
     An execution with one has a folder for what the tool makes, in the variable `PYEXEC_ARTIFACTS`.
+
+    Attributes:
+        before: What runs the program, if it does not run by itself.
+        options: Of the interpreter.
+        instructions: What to tell the tool on standard input, which then gives the programs theirs: a JSON object with
+            these `instructions`, the path of `artifacts`, and the `programs`, this one first, then its companions.
+        companions: Programs that the tool runs besides; what they need is made before the tool starts.
     """
 
     before: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    instructions: Mapping[str, Any] | None = None
+    companions: tuple["ExecutionRequest", ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,8 @@ class Asked:
         project: Whether a project at `directory` or above counts; false for inline code, which belongs to none.
         owner: Whose named environments count.
         environ: The variables the script gets: uv's settings among them count.
-        folder, holder_lock: The execution's own folder, and the lock that says it lives.
+        folder: A folder for the answer of what prepares it.
+        holder_lock: The lock, in the execution's own folder, that says it lives.
     """
 
     script: Path
@@ -46,6 +47,11 @@ class Asked:
     environ: Mapping[str, str] = field(repr=False)
     folder: Path
     holder_lock: Path
+
+    @property
+    def holder(self) -> str:
+        """Who leases the environment: the execution, by its id. A companion of it has another `folder`."""
+        return self.holder_lock.parent.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,7 +138,7 @@ class Planner:
             cwd=str(asked.directory),
             fresh_seconds=self._fresh_seconds,
             folder=str(asked.folder),
-            holder=asked.folder.name,
+            holder=asked.holder,
             holder_lock=str(asked.holder_lock),
             name=asked.keep_as,
             owner=asked.owner,
@@ -150,7 +150,7 @@ class Planner:
         known = self._store.resolution(key)
         if known is None or not known.is_fresh(self._fresh_seconds):
             return None
-        environment = self._store.lease(known.digest, asked.folder.name, asked.holder_lock)
+        environment = self._store.lease(known.digest, asked.holder, asked.holder_lock)
         return replace(environment, notes=known.notes) if environment is not None else None
 
     def _in_named(self, asked: Asked, header: ScriptHeader, name: str) -> RunPlan:
@@ -162,7 +162,7 @@ class Planner:
                 hint="create_environment makes one.",
             )
         self._require_fitting(asked, header, named)
-        environment = self._store.lease(named.digest, asked.folder.name, asked.holder_lock)
+        environment = self._store.lease(named.digest, asked.holder, asked.holder_lock)
         if environment is not None:
             return _in_ready(asked, environment, ())
         order = BuildOrder(
@@ -177,7 +177,7 @@ class Planner:
             cwd=str(asked.directory),
             fresh_seconds=self._fresh_seconds,
             folder=str(asked.folder),
-            holder=asked.folder.name,
+            holder=asked.holder,
             holder_lock=str(asked.holder_lock),
             index_url=asked.index_url,
         )

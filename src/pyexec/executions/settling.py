@@ -7,6 +7,7 @@ from dataclasses import replace
 from pyexec.domain.errors import DiskFullError
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.environments.orders import read_answer
+from pyexec.executions.harnesses import companion_folders
 from pyexec.sandbox.losses import settle_loss
 from pyexec.sandbox.observations import Observation, observe
 from pyexec.storage.executions import ExecutionStore
@@ -51,10 +52,13 @@ class Settler:
         outcome = execution.outcome
         if outcome is None or outcome.kind != "environment_failed":
             return execution
-        answer = read_answer(self._folder.execution(execution.id))
-        if answer.failure is None:
-            return execution
-        return replace(execution, outcome=replace(outcome, reason=answer.failure, detail=answer.failure_detail))
+        folder = self._folder.execution(execution.id)
+        for place in (folder, *companion_folders(folder)):
+            answer = read_answer(place)
+            if answer.failure is not None:
+                said = replace(outcome, reason=answer.failure, detail=answer.failure_detail)
+                return replace(execution, outcome=said)
+        return execution
 
 
 def _apply(execution: Execution, observation: Observation) -> Execution:

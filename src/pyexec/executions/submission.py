@@ -5,7 +5,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anyio.to_thread import run_sync
@@ -21,10 +21,11 @@ from pyexec.environments.orders import Answer, write_answer
 from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
+from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed, told
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
-from pyexec.sandbox.ports import Launch, Wall
+from pyexec.sandbox.ports import Launch, Preparing, Wall
 from pyexec.storage import artifacts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
@@ -43,6 +44,7 @@ class _Ready:
     checked: CheckedRequest
     env: dict[str, str] = field(repr=False)
     folder: Path
+    lock: Path
     script: Path
     source: bytes = field(repr=False)
 
@@ -96,8 +98,9 @@ class Submitter:
             return ready
         try:
             plan = self._plan(ready)
+            companions = self._companions(ready)
             execution = _new_record(principal, ready, plan)
-            self._start(execution, ready, plan)
+            self._start(execution, ready, plan, companions)
         except BaseException:
             _discard(ready.folder)
             raise
@@ -111,7 +114,8 @@ class Submitter:
             if known is not None:
                 return known if known.ended else self._settler.settle(known)
         self._require_capacity(principal)
-        env = self._child_environment(checked)
+        measured = request.harness is not None and request.harness.instructions is not None
+        env = self._child_environment(checked, measured=measured)
         execution_id = secrets.token_hex(ID_BYTES)
         folder = self._folder.execution(execution_id)
         try:
@@ -122,8 +126,34 @@ class Submitter:
             _discard(folder)
             raise _unreadable(checked, error) from error
         return _Ready(
-            id=execution_id, owner=principal.key, checked=checked, env=env, folder=folder, script=script, source=source
+            id=execution_id,
+            owner=principal.key,
+            checked=checked,
+            env=env,
+            folder=folder,
+            lock=folder / LOCK,
+            script=script,
+            source=source,
         )
+
+    def _companions(self, main: _Ready) -> list[tuple[_Ready, RunPlan]]:
+        """Do the same for the programs that its harness runs besides, which are parts of the same execution."""
+        found: list[tuple[_Ready, RunPlan]] = []
+        harness = main.checked.request.harness or Harness()
+        for number, request in enumerate(harness.companions, 1):
+            checked = check_request(request, self._limits, self._directory)
+            folder = companion_folder(main.folder, number)
+            env = self._child_environment(checked, measured=True)
+            try:
+                script, source = _place_source(folder, checked)
+            except OSError as error:
+                raise _unreadable(checked, error) from error
+            ready = replace(main, checked=checked, env=env, folder=folder, script=script, source=source)
+            plan = self._plan(ready)
+            if plan.prepare is None:
+                write_answer(folder, _answer(plan))
+            found.append((ready, plan))
+        return found
 
     def _require_capacity(self, principal: Principal) -> None:
         self._folder.require_room(self._limits.free_disk)
@@ -136,10 +166,12 @@ class Submitter:
                 hint="Wait for some to end, or cancel them.",
             )
 
-    def _child_environment(self, checked: CheckedRequest) -> dict[str, str]:
+    def _child_environment(self, checked: CheckedRequest, *, measured: bool) -> dict[str, str]:
         env = child_environment(self._environ, checked.env_file, checked.request.env_vars)
-        # A pipe makes Python hold back what it prints; who reads along wants each line now.
-        env.setdefault("PYTHONUNBUFFERED", "1")
+        # A pipe makes Python hold back what it prints; who reads along wants each line now. What is measured runs as it
+        # would by itself.
+        if not measured:
+            env.setdefault("PYTHONUNBUFFERED", "1")
         if checked.script is None:
             # Inline code lies elsewhere, and must find its neighbours all the same.
             _put_first(env, "PYTHONPATH", checked.directory)
@@ -164,14 +196,16 @@ class Submitter:
                 owner=ready.owner,
                 environ=ready.env,
                 folder=ready.folder,
-                holder_lock=ready.folder / LOCK,
+                holder_lock=ready.lock,
             )
         )
         if plan.first_on_path is not None:
             _put_first(ready.env, "PATH", plan.first_on_path)
         return plan
 
-    def _start(self, execution: Execution, ready: "_Ready", plan: RunPlan) -> None:
+    def _start(
+        self, execution: Execution, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]"
+    ) -> None:
         queue = self._folder.queue(execution.owner)
         write_descriptor(ready.folder, execution)
         if plan.prepare is None and (plan.environment is not None or execution.dependencies is not None):
@@ -179,16 +213,20 @@ class Submitter:
         held = claim(ready.folder, queue, execution.id)
         try:
             self._store.add(execution)
-            self._wall.launch(self._launch(ready, plan, queue, held))
+            self._wall.launch(self._launch(ready, plan, companions, queue, held))
         except PyexecError:
             self._store.forget(execution.owner, execution.id)
             raise
         finally:
             held.release()
 
-    def _launch(self, ready: "_Ready", plan: RunPlan, queue: Path, held: Claim) -> Launch:
+    def _launch(
+        self, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]", queue: Path, held: Claim
+    ) -> Launch:
         half = self._limits.kept_output // 2
         harness = ready.checked.request.harness or Harness()
+        programs = [(ready, plan), *companions]
+        instructions = told(harness, ready.folder, [_planned(*one) for one in programs])
         return Launch(
             execution_id=ready.id,
             folder=ready.folder,
@@ -196,15 +234,17 @@ class Submitter:
             entry=held.entry,
             slots=self._limits.concurrent,
             lock_fd=held.lock_fd,
-            argv=_framed(plan.argv, harness),
+            argv=framed(plan.argv, harness),
             python_at=len(harness.before),
-            prepare=plan.prepare.argv if plan.prepare else (),
-            prepare_stdin=plan.prepare.stdin if plan.prepare else "",
+            prepare=tuple(
+                Preparing(argv=planned.prepare.argv, env={**one.env, **patience(one.env)}, stdin=planned.prepare.stdin)
+                for one, planned in programs
+                if planned.prepare is not None
+            ),
             prepare_timeout=self._limits.prepare_timeout,
-            prepare_env=patience(ready.env),
             cwd=str(ready.checked.directory),
             env=ready.env,
-            stdin=ready.checked.request.stdin,
+            stdin=ready.checked.request.stdin if instructions is None else instructions,
             timeout=ready.checked.request.timeout_seconds,
             head_bytes=half,
             tail_bytes=self._limits.kept_output - half,
@@ -243,9 +283,14 @@ def _answer(plan: RunPlan) -> Answer:
     )
 
 
-def _framed(argv: tuple[str, ...], harness: Harness) -> tuple[str, ...]:
-    python, *program = argv
-    return (*harness.before, python, *harness.options, *program)
+def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
+    return PlannedProgram(
+        plan=plan,
+        env=ready.env,
+        directory=ready.checked.directory,
+        folder=ready.folder,
+        stdin=ready.checked.request.stdin,
+    )
 
 
 def _put_first(env: dict[str, str], name: str, folder: Path) -> None:

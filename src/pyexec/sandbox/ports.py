@@ -7,11 +7,20 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing:
+    """A program to run before another; `env` and `stdin` are its own, and may hold secrets."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(repr=False)
+    stdin: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
 
-    `prepare` is run first, where it is not empty. It may leave `environment.json` in the execution's folder: with
-    `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what else the
+    Each of `prepare` is run first, and has `prepare_timeout`. One may leave `environment.json` in the execution's folder:
+    with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what else the
     log shall tell about the environment.
     """
 
@@ -23,10 +32,8 @@ class Launch:
     lock_fd: int
     argv: tuple[str, ...]
     python_at: int = 0
-    prepare: tuple[str, ...]
-    prepare_stdin: str = field(default="", repr=False)
+    prepare: tuple[Preparing, ...] = ()
     prepare_timeout: float
-    prepare_env: Mapping[str, str]
     cwd: str
     env: Mapping[str, str] = field(repr=False)
     stdin: str | None = field(default=None, repr=False)

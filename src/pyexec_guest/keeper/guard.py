@@ -80,27 +80,37 @@ class Guard:
         return self._describe(Ending(cause="cancelled", reason=self._stop.reason))
 
     def _prepare(self) -> "dict[str, Any] | None":
-        orders = self._orders
-        if not orders["prepare"]:
+        steps: list[dict[str, Any]] = self._orders["prepare"]
+        if not steps:
             return None
         self._listener.phase("preparing")
         writer = log.StreamWriter(self.folder, "prepare", PREPARE_LOG_BYTES, PREPARE_LOG_BYTES)
         pump = OutputPump(writer, "prepare", self._loop)
-        deadline = time.monotonic() + orders["prepare_timeout"]
-        env = {**orders["env"], **orders["prepare_env"]}
+        try:
+            for step in steps:
+                outcome = self._prepare_by(step, pump)
+                if outcome is not None:
+                    return outcome
+        finally:
+            pump.close()
+        if not self._use_prepared():
+            reason = "What was made for it cannot be read, so it was not started."
+            return self._describe(Ending(cause="environment_failed", reason=reason))
+        return None
+
+    def _prepare_by(self, step: "dict[str, Any]", pump: OutputPump) -> "dict[str, Any] | None":
+        orders = self._orders
         try:
             ending = self._supervisor.run(
-                orders["prepare"],
+                step["argv"],
                 cwd=orders["cwd"],
-                env=env,
-                stdin=orders["prepare_stdin"],
-                deadline=deadline,
+                env=step["env"],
+                stdin=step["stdin"],
+                deadline=time.monotonic() + orders["prepare_timeout"],
                 pumps=(pump, pump),
             )
         except StartError as error:
             return self._describe(Ending(cause="start_failed", reason=str(error)))
-        finally:
-            pump.close()
         if ending.cause == "timed_out":
             ending.cause = "environment_failed"
             ending.reason = f"Installing what it needs took longer than {orders['prepare_timeout']:g} s."
@@ -116,9 +126,6 @@ class Guard:
             return self._describe(ending)
         if self._stop.asked:  # It came after the last moment at which preparing could be ended.
             return self._describe(Ending(cause="cancelled", reason=self._stop.reason))
-        if not self._use_prepared():
-            reason = "What was made for it cannot be read, so it was not started."
-            return self._describe(Ending(cause="environment_failed", reason=reason))
         return None
 
     def _use_prepared(self) -> bool:

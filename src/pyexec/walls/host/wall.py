@@ -18,4 +18,6 @@ class HostWall:
 
     def launch(self, launch: Launch) -> None:
         """See `Wall.launch`. The environment carries a mark by which strays of a killed keeper are found."""
-        hand_over(self._launcher, replace(launch, env={**launch.env, MARK: launch.execution_id}))
+        mark = {MARK: launch.execution_id}
+        prepare = tuple(replace(one, env={**one.env, **mark}) for one in launch.prepare)
+        hand_over(self._launcher, replace(launch, env={**launch.env, **mark}, prepare=prepare))
