@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pyexec.benchmarks.service import BenchmarkService
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
@@ -27,6 +28,7 @@ class Services:
     executions: ExecutionService
     retention: Retention
     environments: EnvironmentService
+    benchmarks: BenchmarkService
     launcher: Launcher
     database: Database
 
@@ -79,6 +81,7 @@ def open_services(settings: Settings) -> Services:
         executions=executions,
         retention=retention,
         environments=EnvironmentService(environments, names, settings.environment_limits),
+        benchmarks=BenchmarkService(executions, settings.limits.timeout_ceiling),
         launcher=launcher,
         database=database,
     )

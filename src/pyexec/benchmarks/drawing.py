@@ -1,18 +1,20 @@
 """Draw the plot of a benchmark; runs in an environment with matplotlib, as a program of its own."""
 
+import importlib
 import json
 import os
 import statistics
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
+plt: Any = importlib.import_module("matplotlib.pyplot")
 
 FOLDER = Path(os.environ["PYEXEC_ARTIFACTS"])
 LARGEST = 64 * 1024 * 1024
 
 
 def main() -> None:
+    """Draw it, from the samples to a PNG beside them."""
     with (FOLDER / "samples.jsonl").open("rb") as file:
         head, *rest = [json.loads(line) for line in file.read(LARGEST).splitlines()]
     names: list[str] = head["benchmark"]["names"]
@@ -49,4 +51,5 @@ def _plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""The plot of a benchmark. It is drawn by matplotlib, in an environment of its own that is made when one is asked for."""
+"""The plot of a benchmark. It is drawn by matplotlib, in an environment that is made when one is asked for."""
 
 from pathlib import Path
 

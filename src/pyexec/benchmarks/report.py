@@ -13,6 +13,7 @@ from typing import Any, cast
 from pyexec.benchmarks.statistics import FEWEST_ROUNDS, Comparison, Summary, compare, outliers, summarize
 
 LARGEST = 64 * 1024 * 1024
+BUSY = 0.75
 STDERR_CHARACTERS = 20_000
 _NUMBERS = ("wall", "user", "system", "peak", "processes", "minor_faults", "major_faults")
 _SWITCHES = ("voluntary_switches", "involuntary_switches")
@@ -108,6 +109,9 @@ def _report(head: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Repo
         for number, (name, row) in enumerate(zip(names, counted, strict=True))
     )
     notes = [note for variant, row in zip(variants, rows, strict=True) for note in _notes(variant, row, runs, names)]
+    load, cores = _number(head["load"]), int(head["cores"])
+    if load > BUSY * cores:
+        notes.append(f"The machine was busy at the start (load {load:.1f} on {cores} cores): wall times are rough.")
     if len(names) > 1 and runs < FEWEST_ROUNDS:
         notes.append(f"With fewer than {FEWEST_ROUNDS} runs no difference can be told from noise; runs={runs}.")
     notes += [f"The plot could not be drawn: {line['plot_failed']}" for line in lines if "plot_failed" in line]
@@ -153,9 +157,7 @@ def _variant(name: str, row: Sequence[Mapping[str, Any]], first: Sequence[float]
     )
 
 
-def _notes(
-    variant: VariantReport, row: Sequence[Mapping[str, Any]], runs: int, names: tuple[str, ...]
-) -> list[str]:
+def _notes(variant: VariantReport, row: Sequence[Mapping[str, Any]], runs: int, names: tuple[str, ...]) -> list[str]:
     """Return what the reader of the figures should know about one variant."""
     of = f" of {variant.name}" if len(names) > 1 else ""
     notes: list[str] = []

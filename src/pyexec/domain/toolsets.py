@@ -6,10 +6,11 @@ TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
     "environments": "Make, list, lock and remove environments.",
+    "benchmarks": "Measure and compare programs.",
 }
 """What each is for."""
 
-DEFAULT_TOOLSETS = ("core", "jobs", "environments")
+DEFAULT_TOOLSETS = ("core", "jobs", "environments", "benchmarks")
 """What a local server offers when nobody says otherwise."""
 
 

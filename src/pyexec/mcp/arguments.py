@@ -6,7 +6,7 @@ from typing import Annotated, Any, cast
 from pydantic import BeforeValidator, Field
 
 
-def _from_json(value: Any) -> Any:
+def from_json(value: Any) -> Any:
     """Read a list or object that a client has wrapped in a string; leave everything else for the type to judge."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
@@ -18,7 +18,7 @@ def _from_json(value: Any) -> Any:
 
 def _texts(value: Any) -> Any:
     """Take numbers in a list or object for their text: a command line and an environment hold nothing else."""
-    value = _from_json(value)
+    value = from_json(value)
     if isinstance(value, list):
         return [_text(item) for item in cast("list[Any]", value)]
     if isinstance(value, dict):

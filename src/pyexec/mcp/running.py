@@ -15,6 +15,7 @@ from pyexec.mcp import results, views
 from pyexec.mcp.cancellations import CancellationWatch
 
 if TYPE_CHECKING:
+    from pyexec.benchmarks.service import BenchmarkService
     from pyexec.environments.service import EnvironmentService
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService
@@ -40,6 +41,11 @@ class ServicesLike(Protocol):
     @property
     def environments(self) -> "EnvironmentService":
         """The environments there are."""
+        ...
+
+    @property
+    def benchmarks(self) -> "BenchmarkService":
+        """Measure things."""
         ...
 
 

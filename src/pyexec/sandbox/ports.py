@@ -19,9 +19,9 @@ class Preparing:
 class Launch:
     """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
 
-    Each of `prepare` is run first, and has `prepare_timeout`. One may leave `environment.json` in the execution's folder:
-    with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what else the
-    log shall tell about the environment.
+    Each of `prepare` is run first, and has `prepare_timeout`. One may leave `environment.json` in the execution's
+    folder: with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what
+    else the log shall tell about the environment.
     """
 
     execution_id: str

@@ -7,6 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+MARK = "PYEXEC_EXECUTION_ID"
 ANSWER_BYTES = 16 * 1024 * 1024
 
 
@@ -38,8 +39,9 @@ class Orders:
         values: dict[str, Any] = json.loads(text)
         told: dict[str, Any] = values["instructions"]
         self.programs = [_program(one) for one in values["programs"]]
+        self.artifacts: str = values["artifacts"]
         self.head: dict[str, Any] = told["head"]
-        self.samples: str = os.path.join(values["artifacts"], told["samples"])
+        self.samples: str = os.path.join(self.artifacts, told["samples"])
         self.rounds: list[list[int]] = told["rounds"]
         self.warmup: int = told["warmup"]
         self.interval: float = told["interval"]
@@ -48,7 +50,9 @@ class Orders:
 
 
 def _program(values: "dict[str, Any]") -> Program:
-    argv, env = list(values["argv"]), dict(values["env"])
+    # What tells strays of this execution from other processes goes on to them.
+    mark = {name: os.environ[name] for name in (MARK,) if name in os.environ}
+    argv, env = list(values["argv"]), {**values["env"], **mark}
     python = _prepared(values["answer"])
     if python is not None:
         argv[0] = python

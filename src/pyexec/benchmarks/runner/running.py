@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 
 from pyexec.benchmarks.runner.orders import Orders
 from pyexec.benchmarks.runner.sampling import Sample, Sampler, write_all
@@ -11,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+ARTIFACTS = "PYEXEC_ARTIFACTS"
 PLOT_SECONDS = 120.0
 FAILED = 1
 
@@ -21,8 +21,8 @@ def main() -> int:
         orders = Orders(file.read().decode("utf-8", "surrogatepass"))
     # The folder is this execution's alone until the first program runs.
     log = os.open(orders.samples, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    _write(log, {"benchmark": orders.head})
-    sampler = Sampler(orders.interval, orders.timeout, os.path.join(os.path.dirname(orders.samples), ".stdin"))
+    _write(log, {"benchmark": {**orders.head, "load": os.getloadavg()[0], "cores": os.cpu_count()}})
+    sampler = Sampler(orders.interval, orders.timeout, os.path.join(orders.artifacts, ".stdin"))
     status = _run_rounds(orders, sampler, log)
     if status == 0 and orders.plot is not None:
         _draw(orders, orders.plot, sampler, log)
@@ -58,7 +58,9 @@ def _what(orders: Orders, program: int, run: int, *, warming: bool) -> str:
 
 def _draw(orders: Orders, plot: int, sampler: Sampler, log: int) -> None:
     """Draw the plot; that it cannot be drawn is written down and changes nothing else."""
-    sample = sampler.run(orders.programs[plot], show=False, timeout=PLOT_SECONDS)
+    program = orders.programs[plot]
+    program.env[ARTIFACTS] = orders.artifacts
+    sample = sampler.run(program, show=False, timeout=PLOT_SECONDS)
     if sample.exit_code != 0:
         _write(log, {"plot_failed": sample.stderr.decode("utf-8", "replace")[-2000:] or "it gave no reason"})
 

@@ -51,10 +51,7 @@ class MemoryWatch:
         began = time.monotonic()
         resident = {pid: size for pid in descendants(os.getpid()) if (size := _resident(pid))}
         self.processes = max(self.processes, len(resident))
-        if len(resident) > 1:
-            total = self._proportional(resident, began)
-        else:
-            total = sum(resident.values())
+        total = self._proportional(resident, began) if len(resident) > 1 else sum(resident.values())
         if total:
             self.peak = max(self.peak, total)
             self._note(began - self._started, total)
