@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from pyexec.benchmarks.statistics import FEWEST_ROUNDS, Comparison, Summary, compare, outliers, summarize
+from pyexec.benchmarks.statistics import FEWEST_ROUNDS, NO_DIFFERENCE, Comparison, Summary, compare, outliers, summarize
 
 LARGEST = 64 * 1024 * 1024
 BUSY = 0.75
@@ -109,6 +109,11 @@ def _report(head: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> Repo
         for number, (name, row) in enumerate(zip(names, counted, strict=True))
     )
     notes = [note for variant, row in zip(variants, rows, strict=True) for note in _notes(variant, row, runs, names)]
+    notes += [
+        note
+        for variant, row in zip(variants[1:], counted[1:], strict=True)
+        if (note := _by_cpu(variant, counted[0], row))
+    ]
     load, cores = _number(head["load"]), int(head["cores"])
     if load > BUSY * cores:
         notes.append(f"The machine was busy at the start (load {load:.1f} on {cores} cores): wall times are rough.")
@@ -154,6 +159,22 @@ def _variant(name: str, row: Sequence[Mapping[str, Any]], first: Sequence[float]
         outliers=tuple(place + 1 for place in outliers(wall)),
         memory=tuple((_number(at), int(_number(size))) for at, size in middle["memory"]),
         comparison=None if first is None else compare(first, wall),
+    )
+
+
+def _by_cpu(variant: VariantReport, first: Sequence[Mapping[str, Any]], row: Sequence[Mapping[str, Any]]) -> str | None:
+    """Say what CPU time says where wall time says nothing: other work on the machine makes that uncertain first."""
+    if variant.comparison is None or variant.comparison.verdict != NO_DIFFERENCE:
+        return None
+    rows = [[_number(line["user"]) + _number(line["system"]) for line in one] for one in (first, row)]
+    if not all(map(all, rows)):
+        return None
+    found = compare(*rows)
+    if found.verdict == NO_DIFFERENCE or found.low is None or found.high is None:
+        return None
+    return (
+        f"By its CPU time {variant.name} is {found.verdict} all the same: {found.ratio:.3f} times that of the first "
+        f"({found.low:.3f} to {found.high:.3f})."
     )
 
 

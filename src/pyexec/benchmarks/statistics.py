@@ -13,6 +13,7 @@ from typing import Literal
 
 Verdict = Literal["faster", "slower", "no difference beyond noise"]
 
+NO_DIFFERENCE: Verdict = "no difference beyond noise"
 MEDIAN_CONFIDENCE = 0.95
 RATIO_CONFIDENCE = 0.99
 FEWEST_ROUNDS = 8
@@ -92,10 +93,10 @@ def compare(first: Sequence[float], other: Sequence[float]) -> Comparison:
     middle = statistics.median(means)
     rank = _signed_rank(len(logs))
     if rank is None:
-        return Comparison(verdict="no difference beyond noise", ratio=math.exp(middle), low=None, high=None)
+        return Comparison(verdict=NO_DIFFERENCE, ratio=math.exp(middle), low=None, high=None)
     low, high = means[rank], means[-1 - rank]
     least = math.log1p(LEAST_DIFFERENCE)
-    verdict: Verdict = "no difference beyond noise"
+    verdict = NO_DIFFERENCE
     if low > 0 and middle > least:
         verdict = "slower"
     elif high < 0 and middle < -least:

@@ -20,7 +20,8 @@ NO_EXIT_CODE = 1
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def _variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read NAME=VALUE, as often as it was given."""
     for value in values:
         if "=" not in value:
             raise click.BadParameter(f"{value.partition('=')[0]!r} is not NAME=VALUE")
@@ -39,7 +40,7 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 @click.option("--uv/--no-uv", default=True, help="Run with uv (default), or with the python on PATH.")
 @click.option("--timeout", type=float, default=0, metavar="SECONDS", help="End it after this long; 0: never.")
 @click.option(
-    "--env", multiple=True, callback=_variables, metavar="NAME=VALUE", help="An environment variable; repeatable."
+    "--env", multiple=True, callback=variables, metavar="NAME=VALUE", help="An environment variable; repeatable."
 )
 @click.option("--env-file", metavar="FILE", help="A .env file.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where to run; default: the current directory.")
