@@ -122,7 +122,7 @@ def test_what_a_program_leaves_behind_is_ended_before_the_next_run(tmp_path: Pat
     assert not alive(int((tmp_path / "orphan").read_text()))
 
 
-def test_runs_follow_the_rounds_and_the_output_of_the_first_is_shown(tmp_path: Path) -> None:
+def test_runs_follow_the_rounds_and_the_first_output_of_the_first_program_is_shown(tmp_path: Path) -> None:
     code = "import sys; print(sys.argv[1]); print('said', sys.argv[1], file=sys.stderr)"
     told = {"rounds": [[1, 0], [0, 1], [1, 0]], "warmup": 1}
     measured = measure(tmp_path, python(code, "a"), python(code, "b"), **told)
@@ -134,9 +134,9 @@ def test_runs_follow_the_rounds_and_the_output_of_the_first_is_shown(tmp_path: P
         (1, 2, False),
         (0, 2, False),
     ]
-    assert measured.stdout == "b\n"
+    assert measured.stdout == "a\n"
     lines = measured.stderr.splitlines()
-    assert lines[:3] == ["::progress 1/6 warm-up 1 of 1, 1", "said b", "::progress 2/6 warm-up 1 of 1, 0"]
+    assert lines[:3] == ["::progress 1/6 warm-up 1 of 1, 1", "::progress 2/6 warm-up 1 of 1, 0", "said a"]
     assert lines[-1] == "::progress 6/6 run 2 of 2, 0"
     assert measured.status == 0
 

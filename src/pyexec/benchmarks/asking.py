@@ -17,7 +17,7 @@ MOST_RUNS = 1000
 MOST_VARIANTS = 8
 INTERVALS = (0.001, 60.0)
 NAME_LENGTH = 60
-RUNS_TO_COMPARE = 10
+RUNS_TO_COMPARE = 15
 _RUNNER = str(Path(__file__).parent / "runner")
 
 
@@ -39,7 +39,7 @@ class BenchmarkRequest:
     """What to measure. Its `timeout_seconds` counts for each run.
 
     Attributes:
-        runs: How many runs of each program count; None: one, or ten where there is something to compare.
+        runs: How many runs of each program count; None: one, or fifteen where there is something to compare.
         warmup: How many go before and do not count; None: one where there is more than one that counts.
         interval: Seconds between two looks at the memory.
         compare: The other variants.

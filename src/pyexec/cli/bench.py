@@ -27,7 +27,7 @@ _PROGRESS = re.compile(rb"^::progress \d+/\d+ (.*)\n", re.MULTILINE)
 
 @click.command("bench", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-c", "code", help="Measure this code instead of a file.")
-@click.option("-n", "--runs", type=int, metavar="N", help="Runs that count; default: 10.", default=10)
+@click.option("-n", "--runs", type=int, metavar="N", help="Runs that count; default: 15.", default=15)
 @click.option("-w", "--warmup", type=int, metavar="N", help="Runs before those; default: 1.")
 @click.option("--compare", multiple=True, metavar="FILE", help="A file to compare with; repeatable.")
 @click.option("--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package needed; repeatable.")

@@ -36,7 +36,7 @@ Compare = Annotated[
         "script_path, args, python_version, dependencies, env_vars"
     ),
 ]
-Runs = Annotated[int | None, Field(description="Default 1; 10 with compare")]
+Runs = Annotated[int | None, Field(description="Default 1; 15 with compare")]
 Warmup = Annotated[int | None, Field(description="Runs before that do not count; default 1 if runs > 1")]
 SampleInterval = Annotated[float, Field(description="Seconds between looks at memory")]
 Plot = Annotated[bool, Field(description="Also as a PNG")]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from pyexec.benchmarks import statistics
 from pyexec.benchmarks.statistics import NO_DIFFERENCE, compare, outliers, summarize
 
 Noise = Callable[[random.Random, int], list[float]]
@@ -36,15 +35,12 @@ def test_the_interval_of_the_median_is_that_of_the_tables(count: int, interval: 
     assert (summary.low, summary.high) == interval
 
 
-@pytest.mark.parametrize(("rounds", "critical"), [(7, None), (8, 0), (9, 1), (10, 3), (15, 15), (20, 37), (30, 109)])
-def test_the_critical_values_of_the_signed_ranks_are_those_of_the_tables(rounds: int, critical: int | None) -> None:
-    assert statistics._signed_rank(rounds) == critical
-
-
-def test_beyond_the_tables_a_normal_distribution_stands_in() -> None:
-    exact = statistics._signed_rank(60)
-    assert exact is not None
-    assert statistics._signed_rank(61) == pytest.approx(exact * 61 / 60, rel=0.05)
+@pytest.mark.parametrize(("rounds", "place"), [(8, 0), (11, 0), (12, 1), (15, 2), (20, 3), (30, 7)])
+def test_the_interval_of_a_ratio_leaves_out_as_many_rounds_as_the_table_of_the_sign_test(
+    rounds: int, place: int
+) -> None:
+    found = compare([1.0] * rounds, [1.0 + number for number in range(rounds)])
+    assert (found.low, found.high) == (pytest.approx(1 + place), pytest.approx(rounds - place))
 
 
 @pytest.mark.case("B136")

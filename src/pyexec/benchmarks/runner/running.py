@@ -38,13 +38,14 @@ def _run_rounds(orders: Orders, sampler: Sampler, log: int) -> int:
         for program in programs:
             done += 1
             _say(f"::progress {done}/{total} {_what(orders, program, run, warming=warming)}")
-            sample = sampler.run(orders.programs[program], show=done == 1)
+            show = number == 0 and program == 0
+            sample = sampler.run(orders.programs[program], show=show)
             if sampler.stopped is not None:
                 return 128 + sampler.stopped
             failed = sample.exit_code != 0 or sample.timed_out
             _write(log, _line(program, run, sample, warming=warming, failed=failed))
             if failed:
-                if done > 1:
+                if not show:
                     write_all(2, sample.stderr)
                 return sample.exit_code or FAILED
     return 0
