@@ -23,6 +23,7 @@ import help as help_text
 import imports
 import initialize
 import listing
+import measuring
 import printing
 from bench import HERE, Bench
 from figures import Figure, table
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "hello": hello.measure,
     "environments": environments.measure,
     "printing": printing.measure,
+    "measuring": measuring.measure,
     "listing": listing.measure,
     "burst": burst.measure,
     "imports": imports.measure,

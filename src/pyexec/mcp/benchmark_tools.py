@@ -25,22 +25,22 @@ from pyexec.mcp.views_benchmark import benchmark_result
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
 BENCHMARK_SCRIPT = (
     "Measure Python code: wall and CPU time, peak memory, page faults, context switches; or compare variants.\n\n"
-    "Waits and hands back as run_script_in_dir does; job_id alone reads the report of an earlier call."
+    "Waits and hands back as run_script_in_dir does; job_id alone reads an earlier report."
 )
 
 Compare = Annotated[
-    list[str | dict[str, Any]],
+    list[Any],
     BeforeValidator(arg.from_json),
     Field(
-        description="Variants against the first: source text, or objects with name and what differs: script_content, "
-        "script_path, args, python_version, dependencies, env_vars"
+        description="To compare with: source text, or objects with name and what differs: script_content, script_path, "
+        "args, python_version, dependencies, env_vars"
     ),
 ]
 Runs = Annotated[int | None, Field(description="Default 1; 15 with compare")]
-Warmup = Annotated[int | None, Field(description="Runs before that do not count; default 1 if runs > 1")]
+Warmup = Annotated[int | None, Field(description="Uncounted runs first; default 1 if runs > 1")]
 SampleInterval = Annotated[float, Field(description="Seconds between looks at memory")]
 Plot = Annotated[bool, Field(description="Also as a PNG")]
-Earlier = Annotated[str | None, Field(description="An earlier benchmark to report")]
+Earlier = Annotated[str | None, Field(description="An earlier benchmark")]
 
 
 class _VariantArgument(BaseModel):
@@ -77,7 +77,6 @@ def add_benchmark_tools(server: FastMCP, desk: Desk) -> None:
         timeout_seconds: Annotated[float, Field(description="For each run; 0: none")] = 0,
         env_vars: arg.EnvVars = None,
         env_file: arg.EnvFile = None,
-        stdin: arg.Stdin = None,
         runs: Runs = None,
         warmup: Warmup = None,
         sample_interval: SampleInterval = 0.05,
@@ -100,7 +99,6 @@ def add_benchmark_tools(server: FastMCP, desk: Desk) -> None:
             timeout_seconds=timeout_seconds,
             env_vars=env_vars or {},
             env_file=env_file,
-            stdin=stdin,
             label=job_label,
         )
         pictures: list[bytes] = []
@@ -151,7 +149,7 @@ async def _reported(desk: Desk, done: RunResult, pictures: list[bytes]) -> Bench
     return benchmark_result(done, findings.report)
 
 
-def _variant(value: str | dict[str, Any], number: int) -> Variant:
+def _variant(value: Any, number: int) -> Variant:
     """Read one variant; one without a name is called by its place."""
     given = {"script_content": value} if isinstance(value, str) else value
     try:

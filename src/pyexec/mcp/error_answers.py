@@ -12,7 +12,7 @@ from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.mcp.rendering import render_error
 
 _SHOWN = 80
-_SECRET = frozenset({"env_vars", "stdin"})
+_SECRET = frozenset({"compare", "env_vars", "stdin"})
 
 
 class ErrorAnswers(Middleware):

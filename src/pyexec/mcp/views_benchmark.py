@@ -1,7 +1,7 @@
 """From the report of a benchmark to its structured result."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyexec.mcp import results
 from pyexec.mcp.results_benchmark import BenchmarkResult, BenchmarkVariant, Spread
@@ -23,10 +23,13 @@ _PROGRESS = re.compile(r"^::progress \d+/\d+ (?:warm-up|run) .*\n?", re.MULTILIN
 
 def benchmark_result(run: results.RunResult, report: "Report | None") -> BenchmarkResult:
     """Return the result of a benchmark, from that of its execution and from what it has found."""
-    result = BenchmarkResult.model_validate(run.model_dump() | {"stderr": _PROGRESS.sub("", run.stderr)})
+    stderr = _PROGRESS.sub("", run.stderr)
+    ours = len(run.stderr.encode()) - len(stderr.encode())
+    told = {"stderr": stderr, "stderr_bytes": max(0, run.stderr_bytes - ours)}
+    result = BenchmarkResult.model_validate(run.model_dump() | told)
     if report is None:
         return result.model_copy(update={"error": UNREADABLE}) if run.status == "completed" else result
-    told = {"runs": report.runs, "warmup_runs": report.warmup}
+    told: dict[str, Any] = {"runs": report.runs, "warmup_runs": report.warmup}
     failure = report.failure
     if failure is not None:
         told |= {
