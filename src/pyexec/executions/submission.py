@@ -24,6 +24,7 @@ from pyexec.environments.variables import child_environment
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
+from pyexec.sandbox.inline import leading_to
 from pyexec.sandbox.ports import Launch, Wall
 from pyexec.storage import artifacts
 from pyexec.storage.descriptors import write_descriptor
@@ -116,6 +117,9 @@ class Submitter:
         folder = self._folder.execution(execution_id)
         try:
             script, source = _place_source(folder, checked)
+            if checked.script is None:
+                options = request.harness.options if request.harness else ()
+                env |= leading_to(script, options, checked.directory, env)
             if request.harness is not None:
                 env[artifacts.VARIABLE] = str(artifacts.make_artifacts_folder(folder))
         except OSError as error:
@@ -140,9 +144,6 @@ class Submitter:
         env = child_environment(self._environ, checked.env_file, checked.request.env_vars)
         # A pipe makes Python hold back what it prints; who reads along wants each line now.
         env.setdefault("PYTHONUNBUFFERED", "1")
-        if checked.script is None:
-            # Inline code lies elsewhere, and must find its neighbours all the same.
-            _put_first(env, "PYTHONPATH", checked.directory)
         return env
 
     def _plan(self, ready: "_Ready") -> RunPlan:
