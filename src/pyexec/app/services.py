@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
@@ -11,6 +12,8 @@ from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
+from pyexec.scripts.autosaved import AutosavedScripts
+from pyexec.scripts.library import ScriptLibrary
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
@@ -27,6 +30,8 @@ class Services:
     executions: ExecutionService
     retention: Retention
     environments: EnvironmentService
+    scripts: ScriptLibrary
+    autosaved: AutosavedScripts
     launcher: Launcher
     database: Database
 
@@ -51,7 +56,8 @@ def open_services(settings: Settings) -> Services:
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
     settler = Settler(folder, store)
     environments, names = environment_places(folder.environments)
-    retention = Retention(folder, store, settler, settings.limits)
+    autosaved = AutosavedScripts(folder, settings.limits.autosaved)
+    retention = Retention(folder, store, settler, autosaved, settings.limits)
     if not folder.database.exists():
         retention.recover()
     submitter = Submitter(
@@ -68,6 +74,7 @@ def open_services(settings: Settings) -> Services:
             own_version=settings.python_version,
             fresh_seconds=settings.environment_limits.fresh,
         ),
+        autosaved=autosaved,
         limits=settings.limits,
         environ=settings.environ,
         directory=settings.directory,
@@ -79,6 +86,8 @@ def open_services(settings: Settings) -> Services:
         executions=executions,
         retention=retention,
         environments=EnvironmentService(environments, names, settings.environment_limits),
+        scripts=ScriptLibrary(folder, HeaderEditor()),
+        autosaved=autosaved,
         launcher=launcher,
         database=database,
     )

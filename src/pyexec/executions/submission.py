@@ -21,11 +21,13 @@ from pyexec.environments.orders import Answer, write_answer
 from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
+from pyexec.executions.keeping import keep_inline_code
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
 from pyexec.sandbox.inline import leading_to
 from pyexec.sandbox.ports import Launch, Wall
+from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage import artifacts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
@@ -59,6 +61,7 @@ class Submitter:
         settler: Settler,
         wall: Wall,
         planner: Planner,
+        autosaved: AutosavedScripts,
         limits: ExecutionLimits,
         environ: Mapping[str, str],
         directory: Path,
@@ -68,6 +71,7 @@ class Submitter:
         self._settler = settler
         self._wall = wall
         self._planner = planner
+        self._autosaved = autosaved
         self._limits = limits
         self._environ = environ
         self._directory = directory
@@ -102,6 +106,8 @@ class Submitter:
         except BaseException:
             _discard(ready.folder)
             raise
+        if request.script_content:  # Not before: nobody shall wait for this.
+            keep_inline_code(self._autosaved, execution, request, ready.source)
         return execution
 
     def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":

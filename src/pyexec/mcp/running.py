@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pyexec.environments.service import EnvironmentService
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService
+    from pyexec.scripts.autosaved import AutosavedScripts
+    from pyexec.scripts.library import ScriptLibrary
 
 PROGRESS_SECONDS = 5.0
 PREPARING_SECONDS = 0.5
@@ -40,6 +42,16 @@ class ServicesLike(Protocol):
     @property
     def environments(self) -> "EnvironmentService":
         """The environments there are."""
+        ...
+
+    @property
+    def scripts(self) -> "ScriptLibrary":
+        """The script library."""
+        ...
+
+    @property
+    def autosaved(self) -> "AutosavedScripts":
+        """Inline code that was kept."""
         ...
 
 
