@@ -30,8 +30,8 @@ def parse(source: bytes | str) -> Parsed:
         return Parsed(module=ast.parse(source))
     except SyntaxError as error:
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
-        line = f"Line {error.lineno}: " if error.lineno else ""
-        return Parsed(fault=f"{line}{error.msg} (read as Python {version}).")
+        where = f"Line {error.lineno}" if error.lineno else "It cannot be read"
+        return Parsed(fault=f"{where}: {error.msg} (read as Python {version}).")
     except ValueError:
         return Parsed(fault="It holds a NUL character.")
     except (MemoryError, RecursionError):
@@ -72,7 +72,5 @@ def _end_of_head(lines: list[str], first: ast.stmt | None) -> int:
 
 def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    if escaped.endswith('"'):
-        escaped = f'{escaped[:-1]}\\"'
-    long = "\n" in escaped or len(escaped) > _LINE_LENGTH
+    long = "\n" in escaped or len(escaped) > _LINE_LENGTH or escaped.endswith('"')
     return f'"""{escaped}\n"""' if long else f'"""{escaped}"""'
