@@ -27,8 +27,8 @@ NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
 
 FIELDS: Mapping[str, str] = {
     "advice": "One sentence on what to do next, when there is something useful to say.",
-    "ci_high": "The upper end of the 95 % interval of the median, by order statistics; left out with fewer than six runs.",
-    "ci_low": "The lower end of the 95 % interval of the median, by order statistics; left out with fewer than six runs.",
+    "ci_high": "The upper end of the 95 % interval of the median, by order statistics; with six runs or more.",
+    "ci_low": "The lower end of the 95 % interval of the median, by order statistics; with six runs or more.",
     "command": "The short name of the program; never its arguments, which may hold a secret.",
     "completed_at": "When it ended; null before.",
     "cpu": "CPU time, user and system together.",
@@ -36,15 +36,19 @@ FIELDS: Mapping[str, str] = {
     "cpu_time_seconds": "CPU time of a run, user and system together: the median, of the first variant.",
     "created_at": "When it was submitted.",
     "current": "How far it is.",
+    "dependencies": "What its header asks for, credentials masked; left out when it asks for nothing.",
     "detail": "What the tools said that could not make it.",
     "directory": "Where it runs.",
+    "docstring": "The first paragraph of its docstring, at most 200 characters of it.",
     "elapsed_seconds": "How long the program has run, or ran; 0 before it started. Waiting in line is not counted.",
+    "autosaved": "Inline code that was run, the latest 50; only when it was asked for.",
     "environment_id": "The environment it runs in, where it has one of its own; `lock_environment` takes it.",
     "environments": "The environments, named ones first, then the most recently used.",
     "error": "One sentence on what went wrong; left out when nothing did.",
     "execution_strategy": "How it was run: by uv, or by the `python3` on PATH.",
     "exit_code": "The program's own code, or 128 + n when signal n ended it; null while there is none.",
     "failed_run": "The number of the run that failed; there are no figures then.",
+    "fault": "What is wrong with a file that cannot be read or run as it is.",
     "freed_mb": "How much disk it took, in MiB.",
     "gap_bytes": "So many bytes after the cursor are no longer kept; the text goes on behind them.",
     "id": "The job's id.",
@@ -55,6 +59,11 @@ FIELDS: Mapping[str, str] = {
     "jobs": "The jobs, newest first.",
     "kind": "What was run: `script`, `benchmark`, or `environment` for the making of a named one.",
     "label": "What the caller named it with `job_label`; null when it has no name.",
+    "last_job_id": "The job that ran it last, whoever started it.",
+    "last_run_at": "When it was run last.",
+    "last_status": "The state of that job, while it is still known: "
+    + ", ".join(f"`{state}`" for state in STATES)
+    + ".",
     "last_used_at": "When something last began to use it; null for never.",
     "leftover_processes": "Processes that were still there when the program had ended, and were ended: at most 50.",
     "lock": "The exact packages with their hashes, as a requirements file.",
@@ -63,7 +72,7 @@ FIELDS: Mapping[str, str] = {
     "max": "The largest.",
     "measured": "What is timed, and how.",
     "median": "The median.",
-    "memory_mb": "Memory over time in the run with the median wall time: seconds since its start and MiB, at most 40 points.",
+    "memory_mb": "Memory over time in the run with the median wall time: seconds and MiB, at most 40 points.",
     "message": "What it is doing.",
     "min": "The smallest.",
     "minor_page_faults": "Page faults that needed no disk: the median.",
@@ -76,6 +85,7 @@ FIELDS: Mapping[str, str] = {
     "notes": "What else the reader of this result should know, a sentence each.",
     "outlier_runs": "The numbers of the runs whose wall time lies far outside.",
     "packages": "What is installed, each package with its version or with where it came from.",
+    "path": "Where it lies.",
     "peak_rss_mb": "The most memory that one of its processes had at once, in MiB.",
     "pid": "The program's process id; null before it started.",
     "processes": "The most processes that were seen at one time.",
@@ -87,10 +97,14 @@ FIELDS: Mapping[str, str] = {
     "ratio_low": "The lower end of the 99 % interval of the ratio; left out with fewer than eight runs.",
     "remaining": "How many jobs are left, running ones included.",
     "removed": "How many jobs were removed.",
+    "requires_python": "The versions of Python it runs on, by its header.",
     "resolved_dependencies": "What the requirements came to: each package with its version.",
     "result": "How it ended; null before.",
     "running": "Whether the program runs; false while it waits in line or its environment is made.",
-    "runs": "How many runs count.",
+    "runs": "How many times it was run.",
+    "script": "The script as it is now.",
+    "scripts": "The saved scripts, by name; at most 500.",
+    "sidecar": "What is known about the runs of inline code: how many, and the arguments of the latest.",
     "signal": "The signal that ended the program, such as `SIGTERM`; left out when none did.",
     "size_mb": "How much disk it takes, in MiB.",
     "source": "The file that was run, or `inline`.",
@@ -121,6 +135,7 @@ FIELDS: Mapping[str, str] = {
 """What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("benchmark_script", "runs"): "How many runs count.",
     ("run_script_in_dir_async", "status"): "Always `started`.",
     ("run_script_with_dependencies_async", "status"): "Always `started`.",
     ("run_script_in_dir_async", "resolved_dependencies"): "What it is known to need by now.",
@@ -139,6 +154,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("benchmark_script", "stderr"): "What the first run of the first variant wrote to stderr; or the run that failed.",
     ("variants", "peak_rss_mb"): "The most memory that its processes had together in any run, in MiB.",
     ("leftover_processes", "pid"): "Its process id.",
+    ("py_view_script", "source"): "What is in it.",
     ("list_running_jobs", "result"): "The jobs that run or wait, newest first.",
 }
 
@@ -294,8 +310,9 @@ def _type(schema: dict[str, Any]) -> str:
         return " or ".join(kind)
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}s"
-    if kind == "object" and schema.get("additionalProperties"):
-        return f"object of {_type(schema['additionalProperties'])}s"
+    values = schema.get("additionalProperties")
+    if kind == "object" and isinstance(values, dict):  # True: any values at all.
+        return f"object of {_type(values)}s"
     return kind
 
 

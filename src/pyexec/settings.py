@@ -170,6 +170,14 @@ VARIABLES: tuple[Variable, ...] = (
         limit="retention_size",
     ),
     Variable(
+        name="PYEXEC_AUTOSAVED_SCRIPTS",
+        meaning="How many sources of inline code are kept, as long as ended executions; 0: none.",
+        default="1000",
+        allowed="a whole number between 0 and 1000000",
+        read=_whole(0, 1_000_000),
+        limit="autosaved",
+    ),
+    Variable(
         name="PYEXEC_FREE_DISK_MB",
         meaning="Below this much free disk no new work is taken.",
         default="64",
@@ -275,7 +283,7 @@ def _read(variable: Variable, text: str) -> Any:
 
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return names that look like settings of ours and are not: most likely misspelt."""
-    known = {variable.name for variable in VARIABLES} | {"PYEXEC_ARTIFACTS", "PYEXEC_EXECUTION_ID"}
+    known = {variable.name for variable in VARIABLES} | {"PYEXEC_ARTIFACTS", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE"}
     return tuple(sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known))
 
 

@@ -2,9 +2,9 @@
 
 import os
 
-from pyexec.domain.principals import Principal
+from pyexec.domain.principals import LOCAL_ISSUER, Principal
 
 
 def local_principal() -> Principal:
     """Return the OS user."""
-    return Principal(issuer="local", subject=str(os.geteuid()))
+    return Principal(issuer=LOCAL_ISSUER, subject=str(os.geteuid()))

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from pyexec.benchmarks.service import BenchmarkService
+from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
@@ -12,6 +13,8 @@ from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
+from pyexec.scripts.autosaved import AutosavedScripts
+from pyexec.scripts.library import ScriptLibrary
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
@@ -29,6 +32,8 @@ class Services:
     retention: Retention
     environments: EnvironmentService
     benchmarks: BenchmarkService
+    scripts: ScriptLibrary
+    autosaved: AutosavedScripts
     launcher: Launcher
     database: Database
 
@@ -53,7 +58,8 @@ def open_services(settings: Settings) -> Services:
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
     settler = Settler(folder, store)
     environments, names = environment_places(folder.environments)
-    retention = Retention(folder, store, settler, settings.limits)
+    autosaved = AutosavedScripts(folder, settings.limits.autosaved)
+    retention = Retention(folder, store, settler, autosaved, settings.limits)
     if not folder.database.exists():
         retention.recover()
     submitter = Submitter(
@@ -70,6 +76,7 @@ def open_services(settings: Settings) -> Services:
             own_version=settings.python_version,
             fresh_seconds=settings.environment_limits.fresh,
         ),
+        autosaved=autosaved,
         limits=settings.limits,
         environ=settings.environ,
         directory=settings.directory,
@@ -82,6 +89,8 @@ def open_services(settings: Settings) -> Services:
         retention=retention,
         environments=EnvironmentService(environments, names, settings.environment_limits),
         benchmarks=BenchmarkService(executions, settings.limits.timeout_ceiling),
+        scripts=ScriptLibrary(folder, HeaderEditor()),
+        autosaved=autosaved,
         launcher=launcher,
         database=database,
     )

@@ -3,7 +3,9 @@
 import json
 import signal
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 import click
@@ -87,23 +89,28 @@ def command(
         timeout_seconds=timeout,
         env_vars=env,
         env_file=env_file,
-        stdin=_read_stdin() if pass_stdin else None,
+        stdin=read_stdin() if pass_stdin else None,
         label=label,
     )
     if detach:
-        _print_detached(
-            session.run(lambda services, who: services.executions.submit(who, request), directory), as_json=as_json
-        )
+        execution = session.run(lambda services, who: services.executions.submit(who, request), directory)
+        print_detached(execution, as_json=as_json)
         return
+    run_attended(lambda services, who: attend(services, who, request), directory)
+
+
+def run_attended(
+    work: Callable[[Services, Principal], Awaitable[tuple[Execution, str]]], directory: Path | None
+) -> NoReturn:
+    """Run something in the foreground and exit with its exit status."""
     try:
-        execution, stderr_end = session.run(lambda services, who: _attend(services, who, request), directory)
+        execution, stderr_end = session.run(work, directory)
     except BrokenPipeError:
         session.leave_broken_pipe()
-    else:
-        sys.exit(_report(execution, stderr_end))
+    sys.exit(report(execution, stderr_end))
 
 
-async def _attend(services: Services, principal: Principal, request: ExecutionRequest) -> tuple[Execution, str]:
+async def attend(services: Services, principal: Principal, request: ExecutionRequest) -> tuple[Execution, str]:
     """Run it in the foreground: pass its output on, and interrupts to it."""
     service = services.executions
     execution = await service.submit(principal, request)
@@ -124,7 +131,8 @@ async def _attend(services: Services, principal: Principal, request: ExecutionRe
     return reading.execution, reading.output.stderr.text
 
 
-def _report(execution: Execution, stderr: str) -> int:
+def report(execution: Execution, stderr: str) -> int:
+    """Say on stderr how it ended, where the program has not; return the exit status to end with."""
     outcome = execution.outcome
     if outcome is None:
         return NO_EXIT_CODE
@@ -136,11 +144,17 @@ def _report(execution: Execution, stderr: str) -> int:
     return NO_EXIT_CODE if outcome.exit_code is None else outcome.exit_code
 
 
-def _print_detached(execution: Execution, *, as_json: bool) -> None:
+def print_detached(execution: Execution, *, as_json: bool) -> None:
+    """Print what leads to a job that nobody waits for."""
     click.echo(json.dumps(session.as_json(execution)) if as_json else execution.id)
 
 
-def _read_stdin() -> str:
+def read_stdin() -> str:
+    """Read standard input to its end.
+
+    Raises:
+        InvalidArgumentError: It is no text.
+    """
     data = sys.stdin.buffer.read()
     try:
         return data.decode("utf-8")

@@ -5,7 +5,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import anyio
 import click
@@ -58,7 +58,7 @@ def write_piece(piece: Piece) -> None:
     target.flush()
 
 
-def leave_broken_pipe() -> None:
+def leave_broken_pipe() -> NoReturn:
     """End quietly when whoever reads our output has gone, as other programs do."""
     # Python would try to flush stdout once more at exit and complain.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

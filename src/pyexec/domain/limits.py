@@ -25,6 +25,7 @@ class ExecutionLimits:
         free_disk: Below this much free disk no new work is taken.
         retention_age: How long ended executions are kept.
         retention_size: How much disk ended executions may take together.
+        autosaved: How many sources of inline code are kept after that; 0: none.
         sweep_interval: How often what is too old or too much is removed.
     """
 
@@ -41,6 +42,7 @@ class ExecutionLimits:
     free_disk: int = 64 * MEGABYTE
     retention_age: float = 14 * DAY
     retention_size: int = 2048 * MEGABYTE
+    autosaved: int = 1000
     sweep_interval: float = 3600.0
 
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+LOCAL_ISSUER = "local"
+"""Who vouches for the OS user; no URL, so that no other issuer can be called so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
@@ -17,3 +20,8 @@ class Principal:
         return "|".join(
             part.replace("%", "%25").replace("|", "%7C") for part in (self.issuer, self.subject, self.client)
         )
+
+
+def is_local(owner: str) -> bool:
+    """Tell whether an owner, as stored in records, is the OS user."""
+    return owner.partition("|")[0] == LOCAL_ISSUER

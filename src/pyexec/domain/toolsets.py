@@ -5,12 +5,13 @@ from collections.abc import Mapping
 TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
+    "scripts": "Save, list, view, run and delete scripts.",
     "environments": "Make, list, lock and remove environments.",
     "benchmarks": "Measure and compare programs.",
 }
 """What each is for."""
 
-DEFAULT_TOOLSETS = ("core", "jobs", "environments", "benchmarks")
+DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks")
 """What a local server offers when nobody says otherwise."""
 
 

@@ -47,10 +47,29 @@ def read_header(source: bytes) -> ScriptHeader:
     """
     if b"# /// script" not in source:  # Nearly always; decoding a large script takes time.
         return ScriptHeader()
-    text = _decode(source).replace("\r\n", "\n").replace("\r", "\n")
+    found = find_block(_decode(source).replace("\r\n", "\n").replace("\r", "\n"))
+    return ScriptHeader() if found is None else _parse(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderBlock:
+    """Where the header stands in a script's text, its two fences included, and what is between them."""
+
+    start: int
+    end: int
+    toml: str
+    first_line: int
+
+
+def find_block(text: str) -> HeaderBlock | None:
+    """Find the header in a text whose lines end with LF; None when there is none.
+
+    Raises:
+        InvalidArgumentError: There are two, or it is not closed.
+    """
     opening = _OPENING.search(text)
     if opening is None:
-        return ScriptHeader()
+        return None
     # The last line of a file may lack its line end.
     blocks = [block for block in _BLOCK.finditer(text + "\n") if block["type"] == "script"]
     if not blocks:
@@ -64,7 +83,14 @@ def read_header(source: bytes) -> ScriptHeader:
             f"The script has more than one header: at line {first} and at line {second}.",
             hint="Put everything into one '# /// script' block.",
         )
-    return _parse(blocks[0]["content"], _line(text, blocks[0].start("content")))
+    (block,) = blocks
+    toml = "".join(line.removeprefix("#").removeprefix(" ") for line in block["content"].splitlines(keepends=True))
+    return HeaderBlock(
+        start=block.start(),
+        end=min(block.end() + 1, len(text)),  # With its line end.
+        toml=toml,
+        first_line=_line(text, block.start("content")),
+    )
 
 
 def _decode(source: bytes) -> str:
@@ -79,8 +105,8 @@ def _line(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
-def _parse(content: str, first_line: int) -> ScriptHeader:
-    toml = "".join(line.removeprefix("#").removeprefix(" ") for line in content.splitlines(keepends=True))
+def _parse(block: HeaderBlock) -> ScriptHeader:
+    toml, first_line = block.toml, block.first_line
     try:
         table: dict[str, object] = tomllib.loads(toml)
     except tomllib.TOMLDecodeError as error:

@@ -18,6 +18,7 @@ from pyexec.domain.executions import Execution
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.executions.settling import Settler
+from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.output import log_bytes
@@ -41,10 +42,18 @@ class PruneResult:
 class Retention:
     """Prunes on request and sweeps by age and size."""
 
-    def __init__(self, folder: StateFolder, store: ExecutionStore, settler: Settler, limits: ExecutionLimits) -> None:
+    def __init__(
+        self,
+        folder: StateFolder,
+        store: ExecutionStore,
+        settler: Settler,
+        autosaved: AutosavedScripts,
+        limits: ExecutionLimits,
+    ) -> None:
         self._folder = folder
         self._store = store
         self._settler = settler
+        self._autosaved = autosaved
         self._limits = limits
 
     async def prune(
@@ -82,6 +91,7 @@ class Retention:
                 for owner in self._store.owners():
                     removed += self._sweep_owner(owner)
                 removed += self._sweep_orphans()
+                self._autosaved.sweep(self._limits.retention_age)
         return removed
 
     def recover(self) -> int:

@@ -1,6 +1,6 @@
 """Submit, wait, read, stop: everything that can be done with an execution."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 from pyexec.domain.executions import Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.domain.text import legible
 from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
@@ -182,6 +183,14 @@ class ExecutionService:
         """Return the newest executions in these states (None: any), and how many there are altogether."""
         return await run_sync(self._newest, principal.key, states, limit)
 
+    async def last_runs(self, principal: Principal, scripts: Sequence[Path]) -> dict[Path, Execution]:
+        """Return the latest execution of each of these files, as far as it is still known."""
+        return await run_sync(self._last_runs, principal.key, scripts)
+
+    async def those(self, principal: Principal, execution_ids: Sequence[str]) -> dict[str, Execution]:
+        """Return these executions, as far as this principal has them; at most some hundred at once."""
+        return await run_sync(self._those, principal.key, execution_ids)
+
     async def active(self, principal: Principal) -> list[Execution]:
         """Return what runs or waits, oldest first."""
         settled = await run_sync(self._settler.settle_active, principal.key)
@@ -252,6 +261,17 @@ class ExecutionService:
         folder = self._folder.execution(execution.id)
         output = read_output(folder, since=None, max_bytes=budget, final=execution.ended)
         return Reading(execution=execution, output=output), read_answer(folder)
+
+    def _last_runs(self, owner: str, scripts: Sequence[Path]) -> dict[Path, Execution]:
+        by_source = {legible(str(path)): path for path in scripts}
+        found = self._store.latest_of(owner, list(by_source))
+        return {by_source[source]: self._settled(one) for source, one in found.items()}
+
+    def _those(self, owner: str, execution_ids: Sequence[str]) -> dict[str, Execution]:
+        return {one.id: self._settled(one) for one in self._store.those(owner, execution_ids)}
+
+    def _settled(self, execution: Execution) -> Execution:
+        return execution if execution.ended else self._settler.settle(execution)
 
     def _newest(self, owner: str, states: Collection[State] | None, limit: int) -> tuple[list[Execution], int]:
         settled = {one.id: one for one in self._settler.settle_active(owner)}

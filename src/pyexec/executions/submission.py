@@ -22,10 +22,13 @@ from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed, told
+from pyexec.executions.keeping import keep_inline_code
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
+from pyexec.sandbox.inline import leading_to
 from pyexec.sandbox.ports import Launch, Preparing, Wall
+from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage import artifacts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
@@ -60,6 +63,7 @@ class Submitter:
         settler: Settler,
         wall: Wall,
         planner: Planner,
+        autosaved: AutosavedScripts,
         limits: ExecutionLimits,
         environ: Mapping[str, str],
         directory: Path,
@@ -69,6 +73,7 @@ class Submitter:
         self._settler = settler
         self._wall = wall
         self._planner = planner
+        self._autosaved = autosaved
         self._limits = limits
         self._environ = environ
         self._directory = directory
@@ -104,6 +109,8 @@ class Submitter:
         except BaseException:
             _discard(ready.folder)
             raise
+        if request.script_content:  # Not before: nobody shall wait for this.
+            keep_inline_code(self._autosaved, execution, request, ready.source)
         return execution
 
     def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":
@@ -119,7 +126,7 @@ class Submitter:
         execution_id = secrets.token_hex(ID_BYTES)
         folder = self._folder.execution(execution_id)
         try:
-            script, source = _place_source(folder, checked)
+            script, source = _place_source(folder, checked, env)
             if request.harness is not None:
                 env[artifacts.VARIABLE] = str(artifacts.make_artifacts_folder(folder))
         except OSError as error:
@@ -145,7 +152,7 @@ class Submitter:
             folder = companion_folder(main.folder, number)
             env = self._child_environment(checked, measured=True)
             try:
-                script, source = _place_source(folder, checked)
+                script, source = _place_source(folder, checked, env)
             except OSError as error:
                 raise _unreadable(checked, error) from error
             ready = replace(main, checked=checked, env=env, folder=folder, script=script, source=source)
@@ -172,9 +179,6 @@ class Submitter:
         # would by itself.
         if not measured:
             env.setdefault("PYTHONUNBUFFERED", "1")
-        if checked.script is None:
-            # Inline code lies elsewhere, and must find its neighbours all the same.
-            _put_first(env, "PYTHONPATH", checked.directory)
         return env
 
     def _plan(self, ready: "_Ready") -> RunPlan:
@@ -303,8 +307,11 @@ def _unreadable(checked: CheckedRequest, error: OSError) -> PyexecError:
     return StateUnusableError(f"The state folder cannot be written: {error.strerror}.")
 
 
-def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
-    """Make the execution's folder; return the file to run and what is in it."""
+def _place_source(folder: Path, checked: CheckedRequest, env: dict[str, str]) -> tuple[Path, bytes]:
+    """Make the execution's folder; return the file to run and what is in it.
+
+    Inline code gets variables that lead it to its directory.
+    """
     folder.mkdir(mode=0o700)
     if checked.script is not None:
         return checked.script, checked.script.read_bytes()
@@ -313,6 +320,8 @@ def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
     code.mkdir(mode=0o700)
     script = code / INLINE_NAME
     script.write_bytes(source)
+    harness = checked.request.harness or Harness()
+    env |= leading_to(script, harness.options, checked.directory, env)
     return script, source
 
 

@@ -57,7 +57,7 @@ def render_running(result: results.RunningJobs) -> str:
         return "No jobs are running."
     rows = ["| job | status | pid | seconds | label |", "|---|---|---|---|---|"]
     rows += [
-        f"| `{job.job_id}` | {job.status} | {job.pid or ''} | {job.elapsed_seconds:.1f} | {_cell(job.label)} |"
+        f"| `{job.job_id}` | {job.status} | {job.pid or ''} | {job.elapsed_seconds:.1f} | {cell(job.label)} |"
         for job in result.result
     ]
     return "\n".join(rows)
@@ -115,7 +115,7 @@ def render_list(result: results.JobList) -> str:
         "|---|---|---|---|---|",
     ]
     rows += [
-        f"| `{job.id}` | {job.status} | {job.created_at} | {job.elapsed_seconds:.2f} | {_cell(job.label)} |"
+        f"| `{job.id}` | {job.status} | {job.created_at} | {job.elapsed_seconds:.2f} | {cell(job.label)} |"
         for job in result.jobs
     ]
     return "\n".join(rows)
@@ -124,6 +124,18 @@ def render_list(result: results.JobList) -> str:
 def render_pruned(result: results.Pruned) -> str:
     """Return `py_prune_jobs` as markdown."""
     return f"Removed {result.removed} jobs; {result.remaining} remain."
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return text as a block that nothing in it can end."""
+    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def cell(text: str | None) -> str:
+    """Return text for a cell of a table."""
+    return (text or "").replace("|", "\\|").replace("\n", " ")
 
 
 def _headline(result: results.RunResult) -> str:
@@ -136,18 +148,8 @@ def _headline(result: results.RunResult) -> str:
 
 
 def _streams(stdout: str, stderr: str) -> list[str]:
-    return [f"{name}:\n{_fenced(text)}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
-
-
-def _fenced(text: str) -> str:
-    longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
-    fence = "`" * (longest + 1)
-    return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+    return [f"{name}:\n{fenced(text)}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
 
 
 def _gap_note(gap: int | None) -> list[str]:
     return [f"gap: {gap} bytes are no longer kept."] if gap else []
-
-
-def _cell(text: str | None) -> str:
-    return (text or "").replace("|", "\\|").replace("\n", " ")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pyexec.environments.service import EnvironmentService
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService
+    from pyexec.scripts.autosaved import AutosavedScripts
+    from pyexec.scripts.library import ScriptLibrary
 
 PROGRESS_SECONDS = 5.0
 PREPARING_SECONDS = 0.5
@@ -46,6 +48,16 @@ class ServicesLike(Protocol):
     @property
     def benchmarks(self) -> "BenchmarkService":
         """Measure things."""
+        ...
+
+    @property
+    def scripts(self) -> "ScriptLibrary":
+        """The script library."""
+        ...
+
+    @property
+    def autosaved(self) -> "AutosavedScripts":
+        """Inline code that was kept."""
         ...
 
 

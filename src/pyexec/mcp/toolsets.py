@@ -9,11 +9,13 @@ from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
+from pyexec.mcp.scripts_tools import add_scripts_tools
 from pyexec.mcp.start_tools import add_start_tools
 
 ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
     "jobs": (add_job_listing_tools,),
+    "scripts": (add_scripts_tools,),
     "environments": (add_environment_tools,),
     "benchmarks": (add_benchmark_tools,),
 }

@@ -5,10 +5,11 @@ The program could write there too, so nothing about them is trusted: plain names
 
 import mimetypes
 import os
-import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from pyexec.storage.plain_files import read_plain
 
 FOLDER = "artifacts"
 VARIABLE = "PYEXEC_ARTIFACTS"
@@ -50,23 +51,7 @@ def read_artifact(execution: Path, name: str, most: int) -> bytes | None:
     """Return the content of one; None where there is none of that name, or it has more than `most` bytes."""
     if not is_artifact_name(name):
         return None
-    try:
-        folder = os.open(execution / FOLDER, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        # A pipe in its place must not make us wait for a writer.
-        file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return None
-    finally:
-        os.close(folder)
-    if not stat.S_ISREG(os.fstat(file).st_mode):
-        os.close(file)
-        return None
-    with open(file, "rb") as opened:
-        content = opened.read(most + 1)
-    return content if len(content) <= most else None
+    return read_plain(execution / FOLDER, name, most)
 
 
 def is_artifact_name(name: str) -> bool:

@@ -82,6 +82,27 @@ class ExecutionStore:
             rows = connection.execute(_ACTIVE, {"of": owner}).mappings().all()
         return [from_values(row) for row in sorted(rows, key=lambda row: row["number"])]
 
+    def latest_of(self, owner: str, sources: Sequence[str]) -> dict[str, Execution]:
+        """Return the newest record of each of these script files that was ever run, by its path."""
+        found: dict[str, Execution] = {}
+        with self._database.reading() as connection:
+            for start in range(0, len(sources), _ROWS_AT_ONCE):
+                part = sources[start : start + _ROWS_AT_ONCE]
+                newest = (
+                    select(func.max(executions.c.number))
+                    .where(executions.c.owner == owner, executions.c.source.in_(part))
+                    .group_by(executions.c.source)
+                )
+                query = self._of(owner, executions.c.number.in_(newest))
+                found |= {row["source"]: from_values(row) for row in connection.execute(query).mappings()}
+        return found
+
+    def those(self, owner: str, execution_ids: Sequence[str]) -> list[Execution]:
+        """Return the records of these ids, as far as there are any; at most some hundred at once."""
+        with self._database.reading() as connection:
+            rows = connection.execute(self._of(owner, executions.c.id.in_(execution_ids))).mappings().all()
+        return [from_values(row) for row in rows]
+
     def count_active(self, owner: str) -> int:
         """Return how many records are not known to have ended."""
         with self._database.reading() as connection:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyexec.domain.errors import DiskFullError, StateUnusableError
+from pyexec.domain.principals import is_local
 
 PRIVATE = 0o700
+_AUTOSAVED = "autosaved_scripts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,23 @@ class StateFolder:
 
     def queue(self, owner: str) -> Path:
         """The line in which this owner's executions stand."""
-        return self.root / "queues" / hashlib.sha256(owner.encode()).hexdigest()[:32]
+        return self.root / "queues" / _short_hash(owner)
+
+    def scripts(self, owner: str) -> Path:
+        """Where an owner's saved scripts lie; for the OS user a folder that is easily found."""
+        return self._of(owner) / "scripts"
+
+    def autosaved_scripts(self, owner: str) -> Path:
+        """Where an owner's inline code is kept."""
+        return self._of(owner) / _AUTOSAVED
+
+    def autosaved_scripts_of_all(self) -> list[Path]:
+        """Where the inline code of all owners is kept."""
+        places = [self.root, *(self.root / "owners").glob("*")]
+        return [place / _AUTOSAVED for place in places]
+
+    def _of(self, owner: str) -> Path:
+        return self.root if is_local(owner) else self.root / "owners" / _short_hash(owner)
 
     def create(self) -> None:
         """Make the folder and the places in it.
@@ -85,3 +103,7 @@ class StateFolder:
             f"The state folder {self.root} cannot be used: {error.strerror}.",
             hint="Set PYEXEC_HOME to a folder that you can write.",
         )
+
+
+def _short_hash(owner: str) -> str:
+    return hashlib.sha256(owner.encode()).hexdigest()[:32]

@@ -13,6 +13,7 @@ from pyexec.domain.principals import Principal
 from pyexec.executions.retention import ORPHAN_SECONDS, PruneResult, Retention
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import Claim, claim
+from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.database import Database
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import ExecutionStore
@@ -35,7 +36,13 @@ class World:
         self.held: list[Claim] = []
 
     def retention(self, **limits: Any) -> Retention:
-        return Retention(self.folder, self.store, Settler(self.folder, self.store), ExecutionLimits(**limits))
+        return Retention(
+            self.folder,
+            self.store,
+            Settler(self.folder, self.store),
+            AutosavedScripts(self.folder, most=10),
+            ExecutionLimits(**limits),
+        )
 
     def add(
         self, state: State = "completed", *, hours_ago: float = 1, size: int = 10, owner: Principal = OWNER
