@@ -11,6 +11,7 @@ from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
+from pyexec.quality.service import QualityService
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
@@ -27,6 +28,7 @@ class Services:
     executions: ExecutionService
     retention: Retention
     environments: EnvironmentService
+    quality: QualityService
     launcher: Launcher
     database: Database
 
@@ -79,6 +81,14 @@ def open_services(settings: Settings) -> Services:
         executions=executions,
         retention=retention,
         environments=EnvironmentService(environments, names, settings.environment_limits),
+        quality=QualityService(
+            executions=executions,
+            retention=retention,
+            environ=settings.environ,
+            directory=settings.directory,
+            source_bytes=settings.limits.source,
+            wait_seconds=settings.wait_seconds,
+        ),
         launcher=launcher,
         database=database,
     )

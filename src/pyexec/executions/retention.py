@@ -64,6 +64,10 @@ class Retention:
 
         return await run_sync(self._prune, principal, wanted)
 
+    async def discard(self, principal: Principal, execution_id: str) -> None:
+        """Remove one that has ended, whose output nobody will ask for again."""
+        await run_sync(self._discard, principal.key, execution_id)
+
     async def sweep_forever(self) -> None:
         """Sweep again and again; whoever starts this owns the task."""
         await anyio.sleep(FIRST_SWEEP_SECONDS)
@@ -96,6 +100,10 @@ class Retention:
         ended = self._store.ended(principal.key)
         removed = self._remove(principal.key, filter(wanted, ended))
         return PruneResult(removed=removed, remaining=self._store.count(principal.key))
+
+    def _discard(self, owner: str, execution_id: str) -> None:
+        if self._store.remove(owner, [execution_id]):
+            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
 
     def _sweep_owner(self, owner: str) -> int:
         self._settler.settle_active(owner)

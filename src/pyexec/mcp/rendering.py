@@ -136,13 +136,14 @@ def _headline(result: results.RunResult) -> str:
 
 
 def _streams(stdout: str, stderr: str) -> list[str]:
-    return [f"{name}:\n{_fenced(text)}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
+    return [f"{name}:\n{fenced(text)}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str, language: str = "") -> str:
+    """Return text as a block of code, whatever it holds."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
+    return f"{fence}{language}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"
 
 
 def _gap_note(gap: int | None) -> list[str]:
