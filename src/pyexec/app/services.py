@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
+from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
@@ -27,6 +28,7 @@ class Services:
 
     executions: ExecutionService
     retention: Retention
+    cleanup: Cleanup
     environments: EnvironmentService
     quality: QualityService
     launcher: Launcher
@@ -80,6 +82,7 @@ def open_services(settings: Settings) -> Services:
     return Services(
         executions=executions,
         retention=retention,
+        cleanup=Cleanup(folder, retention, autosaved=None),
         environments=EnvironmentService(environments, names, settings.environment_limits),
         quality=QualityService(
             executions=executions,

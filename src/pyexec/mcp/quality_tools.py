@@ -125,7 +125,7 @@ def _add_analysing(server: FastMCP, desk: Desk) -> None:
 
 
 def _shown(text: str) -> Show:
-    found = next((show for show in SHOWN if show == text), None)
+    found = SHOWN.get(text)
     if found is None:
         raise InvalidArgumentError(f"show is {text!r}; it must be one of {', '.join(SHOWN)}.")
     return found

@@ -16,6 +16,7 @@ from pyexec.mcp.cancellations import CancellationWatch
 
 if TYPE_CHECKING:
     from pyexec.environments.service import EnvironmentService
+    from pyexec.executions.cleanup import Cleanup
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService
     from pyexec.quality.service import QualityService
@@ -36,6 +37,11 @@ class ServicesLike(Protocol):
     @property
     def retention(self) -> "Retention":
         """Remove what has ended."""
+        ...
+
+    @property
+    def cleanup(self) -> "Cleanup":
+        """Clean up."""
         ...
 
     @property

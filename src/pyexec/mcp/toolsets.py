@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from fastmcp import FastMCP
 
+from pyexec.mcp.cleanup_tools import add_cleanup_tools
 from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
 from pyexec.mcp.quality_tools import add_quality_tools
@@ -13,7 +14,7 @@ from pyexec.mcp.start_tools import add_start_tools
 
 ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
-    "jobs": (add_job_listing_tools,),
+    "jobs": (add_job_listing_tools, add_cleanup_tools),
     "environments": (add_environment_tools,),
     "quality": (add_quality_tools,),
 }

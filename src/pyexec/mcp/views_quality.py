@@ -1,5 +1,6 @@
 """From what the quality room found to structured results."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, get_args
 
 from pyexec.mcp import results_quality as results
@@ -10,7 +11,8 @@ if TYPE_CHECKING:
     from pyexec.quality.formatting import Formatted
 
 Show = Literal["all", "code", "diff", "check"]
-SHOWN: tuple[Show, ...] = get_args(Show)
+_SHOWN: tuple[Show, ...] = get_args(Show)
+SHOWN: Mapping[str, Show] = {name: name for name in _SHOWN}
 
 MOST_CHARACTERS = 200_000
 

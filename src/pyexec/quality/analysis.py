@@ -68,6 +68,7 @@ class Analyser:
         """
         if fix and "ruff" not in tools:
             raise InvalidArgumentError("fix=true needs ruff among the tools: the others fix nothing.")
+        before = 0
         fixed: int | None = None
         fixed_source: str | None = None
         if fix:
@@ -118,7 +119,7 @@ class Analyser:
         answered = await self._runner.run(principal, order, say)
         if answered.exit_code not in _GOOD:
             raise failed(order, answered)
-        return await run_sync(_findings, order, answered, target)
+        return await run_sync(_findings, tool, order, answered, target)
 
     async def _mend(self, principal: Principal, target: Target, say: Say | None) -> Target:
         """Have ruff mend a target; return it as it is then."""
@@ -186,7 +187,7 @@ def _bandit(target: Target) -> Order:
     return Order(tool="bandit", args=args, directory=str(target.home), stdin=target.stdin)
 
 
-def _findings(order: Order, answered: Answered, target: Target) -> list[Finding]:
+def _findings(tool: AnalyserName, order: Order, answered: Answered, target: Target) -> list[Finding]:
     def named(name: str) -> str | None:
         if target.path is None:
             return None
@@ -195,7 +196,7 @@ def _findings(order: Order, answered: Answered, target: Target) -> list[Finding]
         return target.shown(Path(os.path.normpath(target.home / name)))
 
     try:
-        return read_report(order.tool, answered.stdout, named)
+        return read_report(tool, answered.stdout, named)
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise failed(order, answered) from None
 

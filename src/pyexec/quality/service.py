@@ -67,7 +67,7 @@ class QualityService:
             NotFoundError: The directory or file does not exist.
             ToolFailedError: The formatter could not be installed or run.
         """
-        chosen = next((name for name in FORMATTERS if name == formatter), None)
+        chosen = FORMATTERS.get(formatter)
         if chosen is None:
             raise InvalidArgumentError(f"formatter is {formatter!r}; it must be one of {', '.join(FORMATTERS)}.")
         target = await self._target(source, path, directory)
@@ -97,7 +97,7 @@ class QualityService:
             ToolFailedError: None of the tools could be installed or run.
         """
         names = DEFAULT_ANALYSERS if tools is None else tools
-        chosen = tuple(name for name in ANALYSERS if name in names)
+        chosen = tuple(tool for name, tool in ANALYSERS.items() if name in names)
         unknown = [name for name in names if name not in ANALYSERS]
         if unknown or not chosen:
             what = ", ".join(map(repr, unknown)) or "nothing"

@@ -7,8 +7,11 @@ from typing import Literal, get_args
 FormatterName = Literal["ruff", "black"]
 AnalyserName = Literal["ruff", "bandit", "basedpyright"]
 
-FORMATTERS: tuple[FormatterName, ...] = get_args(FormatterName)
-ANALYSERS: tuple[AnalyserName, ...] = get_args(AnalyserName)
+_FORMATTERS: tuple[FormatterName, ...] = get_args(FormatterName)
+_ANALYSERS: tuple[AnalyserName, ...] = get_args(AnalyserName)
+
+FORMATTERS: Mapping[str, FormatterName] = {name: name for name in _FORMATTERS}
+ANALYSERS: Mapping[str, AnalyserName] = {name: name for name in _ANALYSERS}
 
 DEFAULT_ANALYSERS: tuple[AnalyserName, ...] = ("ruff", "bandit")
 
