@@ -6,10 +6,11 @@ TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
     "environments": "Make, list, lock and remove environments.",
+    "quality": "Format and analyse code.",
 }
 """What each is for."""
 
-DEFAULT_TOOLSETS = ("core", "jobs", "environments")
+DEFAULT_TOOLSETS = ("core", "jobs", "environments", "quality")
 """What a local server offers when nobody says otherwise."""
 
 
