@@ -15,6 +15,8 @@ COMMANDS = {
     "run": "Run a script or inline code: live output, its exit status.",
     "env": "List, make, lock and remove environments.",
     "jobs": "List, show, follow, cancel and remove jobs.",
+    "doctor": "Look at what pyexec needs here, and say what to do.",
+    "config": "Show settings, and where things lie.",
     "tools": "List the tools that a server offers, by toolset.",
 }
 
