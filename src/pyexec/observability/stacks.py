@@ -6,8 +6,8 @@ import inspect
 import logging
 import signal
 import sys
+import tempfile
 import threading
-import traceback
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
@@ -43,10 +43,12 @@ def _write(text: str) -> None:
 
 
 def _of_threads() -> Iterator[str]:
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - public in all but name, and documented
-        yield f"thread {names.get(ident, 'unknown')}:"
-        yield from _lines(list(traceback.walk_stack(frame))[::-1])
+    names = ", ".join(f"{thread.ident or 0:#018x} is {thread.name}" for thread in threading.enumerate())
+    yield f"threads: {names}"
+    with tempfile.TemporaryFile() as file:
+        faulthandler.dump_traceback(file, all_threads=True)
+        file.seek(0)
+        yield from file.read().decode("utf-8", "replace").splitlines()
 
 
 def _of_tasks() -> Iterator[str]:
@@ -57,10 +59,11 @@ def _of_tasks() -> Iterator[str]:
     for task in sorted(tasks, key=lambda task: task.get_name())[:MOST_TASKS]:
         coroutine = task.get_coro()
         yield f"task {task.get_name()} ({getattr(coroutine, '__qualname__', 'unknown')}):"
-        yield from _lines(list(_awaited(coroutine)))
+        for frame in _awaited(coroutine):
+            yield f'  File "{frame.f_code.co_filename}", line {frame.f_lineno} in {frame.f_code.co_qualname}'
 
 
-def _awaited(awaited: Any) -> Iterator[tuple[FrameType, int]]:
+def _awaited(awaited: Any) -> Iterator[FrameType]:
     """Yield the frames of a coroutine and of what it waits for, the outermost first."""
     for _step in range(MOST_FRAMES):
         if inspect.iscoroutine(awaited):
@@ -72,9 +75,4 @@ def _awaited(awaited: Any) -> Iterator[tuple[FrameType, int]]:
         else:
             return
         if frame is not None:
-            yield frame, frame.f_lineno
-
-
-def _lines(frames: list[tuple[FrameType, int]]) -> Iterator[str]:
-    for frame, line in frames[-MOST_FRAMES:]:
-        yield f'  File "{frame.f_code.co_filename}", line {line}, in {frame.f_code.co_qualname}'
+            yield frame

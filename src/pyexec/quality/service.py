@@ -14,7 +14,7 @@ from pyexec.quality.findings import Analysis
 from pyexec.quality.formatting import Formatted, format_target
 from pyexec.quality.running import Say, ToolRunner
 from pyexec.quality.targets import Target, find_target
-from pyexec.quality.tools import ANALYSERS, DEFAULT_ANALYSERS, FORMATTERS
+from pyexec.quality.tools import ANALYSERS, DEFAULT_ANALYSERS, FORMATTERS, AnalyserName
 
 MOST_FINDINGS = 1000
 
@@ -96,8 +96,8 @@ class QualityService:
             NotFoundError: The directory or path does not exist.
             ToolFailedError: None of the tools could be installed or run.
         """
-        names = DEFAULT_ANALYSERS if tools is None else tools
-        chosen = tuple(tool for name, tool in ANALYSERS.items() if name in names)
+        names: Sequence[str] = DEFAULT_ANALYSERS if tools is None else tools
+        chosen: tuple[AnalyserName, ...] = tuple(tool for name, tool in ANALYSERS.items() if name in names)
         unknown = [name for name in names if name not in ANALYSERS]
         if unknown or not chosen:
             what = ", ".join(map(repr, unknown)) or "nothing"

@@ -16,12 +16,14 @@ class Target:
     """What to look at.
 
     Attributes:
-        base: The folder that relative paths start at, and that findings are told relative to.
+        base: The folder that relative paths start at.
+        relative: Whether files are told relative to it, since the caller knows it.
         path: The file or folder; None for a source that came with the call.
         content: The source; None for a folder.
     """
 
     base: Path
+    relative: bool = True
     path: Path | None = None
     content: bytes | None = field(default=None, repr=False)
 
@@ -39,7 +41,7 @@ class Target:
 
     def shown(self, path: Path) -> str:
         """Return a file's path as the caller may give it again."""
-        return str(path.relative_to(self.base)) if path.is_relative_to(self.base) else str(path)
+        return str(path.relative_to(self.base)) if self.relative and path.is_relative_to(self.base) else str(path)
 
 
 def find_target(source: str | None, path: str | None, directory: str | None, *, base: Path, most: int) -> Target:
@@ -61,13 +63,14 @@ def find_target(source: str | None, path: str | None, directory: str | None, *, 
         if len(content) > most:
             raise InvalidArgumentError(f"source is larger than {most // 2**20} MB, the most that is looked at.")
         return Target(base=folder, content=content)
+    relative = directory is not None or not Path(path or "").expanduser().is_absolute()
     found = existing_path("path", path or "", folder)
     found = Path(os.path.normpath(found.absolute()))
     if found.is_dir():
-        return Target(base=folder, path=found)
+        return Target(base=folder, relative=relative, path=found)
     if not found.is_file():
         raise InvalidArgumentError(f"path {found} is neither a file nor a folder.")
-    return Target(base=folder, path=found, content=read_source(found, most))
+    return Target(base=folder, relative=relative, path=found, content=read_source(found, most))
 
 
 def nearest(names: tuple[str, ...], start: Path) -> list[Path]:
