@@ -26,6 +26,33 @@ FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
 
 FIELDS: Mapping[str, str] = {
+    "bytes": "How much disk they took.",
+    "changed": "Whether formatting changes anything.",
+    "column": "The column, from 1; left out where there is none.",
+    "count": "How many there were.",
+    "diff": "A unified diff.",
+    "dry_run": "Whether nothing was removed.",
+    "edits": "What to put in place of what, the first ten.",
+    "end_column": "The column behind its end, from 1.",
+    "end_line": "The line of its end, from 1.",
+    "file": "The file; left out for a source that came with the call.",
+    "findings": "The findings by place; the gravest, when they are too many.",
+    "fix": "How it can be mended, where the tool knows.",
+    "fixed": "How many findings were fixed, with `fix=true`.",
+    "fixed_source": "The source after fixing, where it changed and came with the call.",
+    "formatted": "The formatted source.",
+    "formatter": "What formatted it.",
+    "freed_bytes": "How much disk it was altogether.",
+    "line": "The line, from 1; left out where there is none.",
+    "rule": "The rule's code; `syntax-error` for source that cannot be parsed.",
+    "safe": "Whether the meaning of the code stays; `fix=true` applies these.",
+    "severities": "How many findings there are of each severity.",
+    "severity": "`error`, `warning` or `info`.",
+    "text": "The text to put there.",
+    "tool": "The tool that found it.",
+    "tools": "How many findings there are by each tool.",
+    "url": "The page about the rule, where the tool gives one.",
+    "written": "Whether the file was replaced.",
     "advice": "One sentence on what to do next, when there is something useful to say.",
     "ci_high": "The upper end of the 95 % interval of the median, by order statistics; with six runs or more.",
     "ci_low": "The lower end of the 95 % interval of the median, by order statistics; with six runs or more.",
@@ -135,6 +162,8 @@ FIELDS: Mapping[str, str] = {
 """What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("format_code", "path"): "The file, as it may be given again.",
+    ("analyze_code", "path"): "The file or folder, as it may be given again.",
     ("benchmark_script", "runs"): "How many runs count.",
     ("run_script_in_dir_async", "status"): "Always `started`.",
     ("run_script_with_dependencies_async", "status"): "Always `started`.",
@@ -142,6 +171,12 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("run_script_with_dependencies_async", "resolved_dependencies"): (
         "What the requirements came to; the requirements themselves while that is not known yet."
     ),
+    ("analyze_code", "total"): "How many findings there are altogether.",
+    ("analyze_code", "truncated"): "Whether there are more than the answer carries.",
+    ("cleanup_jobs", "removed"): "What was removed, or would be, by kind.",
+    ("findings", "message"): "What is wrong.",
+    ("fix", "message"): "What the fix does.",
+    ("removed", "kind"): "`jobs`, `autosaved_scripts` or `temporary_files`.",
     ("get_job_output", "status"): "`running` until the job has ended, then `finished`.",
     ("environments", "created_at"): "When it was made.",
     ("environments", "id"): "Its id: the same packages on the same Python have the same.",
@@ -312,7 +347,7 @@ def _type(schema: dict[str, Any]) -> str:
         return f"list of {_type(schema.get('items', {}))}s"
     values = schema.get("additionalProperties")
     if kind == "object" and isinstance(values, dict):  # True: any values at all.
-        return f"object of {_type(values)}s"
+        return f"object of {_type(cast('dict[str, Any]', values))}s"
     return kind
 
 

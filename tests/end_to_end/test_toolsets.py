@@ -38,7 +38,12 @@ def test_the_command_line_lists_them_with_their_size(run: Command) -> None:
     assert "* core " in said
     assert "  jobs " in said
     entries = json.loads(run("tools", "--toolsets", "jobs", "--json").stdout)
-    assert [entry["name"] for entry in entries] == ["list_running_jobs", "py_list_jobs", "py_prune_jobs"]
+    assert [entry["name"] for entry in entries] == [
+        "list_running_jobs",
+        "py_list_jobs",
+        "py_prune_jobs",
+        "cleanup_jobs",
+    ]
     assert all(0 < entry["tokens"] < entry["size"] for entry in entries)
 
 

@@ -7,12 +7,14 @@ from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
+from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
+from pyexec.quality.service import QualityService
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.scripts.library import ScriptLibrary
 from pyexec.settings import Settings
@@ -30,10 +32,12 @@ class Services:
 
     executions: ExecutionService
     retention: Retention
+    cleanup: Cleanup
     environments: EnvironmentService
     benchmarks: BenchmarkService
     scripts: ScriptLibrary
     autosaved: AutosavedScripts
+    quality: QualityService
     launcher: Launcher
     database: Database
 
@@ -87,10 +91,19 @@ def open_services(settings: Settings) -> Services:
     return Services(
         executions=executions,
         retention=retention,
+        cleanup=Cleanup(folder, retention, autosaved),
         environments=EnvironmentService(environments, names, settings.environment_limits),
         benchmarks=BenchmarkService(executions, settings.limits.timeout_ceiling),
         scripts=ScriptLibrary(folder, HeaderEditor()),
         autosaved=autosaved,
+        quality=QualityService(
+            executions=executions,
+            retention=retention,
+            environ=settings.environ,
+            directory=settings.directory,
+            source_bytes=settings.limits.source,
+            wait_seconds=settings.wait_seconds,
+        ),
         launcher=launcher,
         database=database,
     )

@@ -12,6 +12,7 @@ import click
 from pyexec.app.services import Services
 from pyexec.cli import session
 from pyexec.cli.preparation import show_preparation
+from pyexec.cli.secrets import warn_of_secrets
 from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
 from pyexec.environments.orders import Answer
@@ -68,6 +69,7 @@ def create(
     as_json: bool,
 ) -> None:
     """Make an environment called NAME; one that has the name already is replaced."""
+    warn_of_secrets(index_url=index_url, texts=(*requirements, *constraints))
     request = ExecutionRequest(
         kind="environment",
         script_content="",

@@ -103,6 +103,24 @@ def prune(max_age_hours: float, *, keep_completed: bool, keep_failed: bool, as_j
         click.echo(f"Removed {pruned.removed}; {pruned.remaining} remain.")
 
 
+@command.command("cleanup")
+@click.option("--max-age-hours", type=float, default=24, show_default=True, help="Only what is older.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@json_option
+def cleanup(max_age_hours: float, *, dry_run: bool, as_json: bool) -> None:
+    """Remove ended jobs, autosaved sources and files that were left lying about; say what it freed."""
+    removals = session.run(
+        lambda services, who: services.cleanup.clean(who, max_age_hours=max_age_hours, dry_run=dry_run)
+    )
+    if as_json:
+        removed = [{"kind": one.kind, "count": one.count, "bytes": one.size} for one in removals]
+        click.echo(json.dumps({"dry_run": dry_run, "removed": removed}))
+        return
+    for one in removals:
+        click.echo(f"{one.kind.replace('_', ' '):18} {one.count:>7} {one.size / 2**20:>10.2f} MB")
+    click.echo("Nothing was removed: a dry run." if dry_run else "Removed.")
+
+
 async def _get(services: Services, principal: Principal, job: str) -> Execution:
     return await services.executions.get(principal, await services.executions.resolve(principal, job))
 

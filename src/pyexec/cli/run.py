@@ -13,6 +13,7 @@ import click
 from pyexec.app.services import Services
 from pyexec.cli import session
 from pyexec.cli.preparation import show_preparation
+from pyexec.cli.secrets import warn_of_secrets
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
@@ -74,6 +75,7 @@ def command(
 
     Output appears as it is printed. Ctrl-C interrupts the program; the job and its output are kept in any case.
     """
+    warn_of_secrets(variables=env, index_url=index_url, texts=(*dependencies, *constraints))
     if code is None and not words:
         raise click.UsageError("Give a FILE to run, or -c CODE.")
     request = ExecutionRequest(

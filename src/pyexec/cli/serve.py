@@ -10,6 +10,7 @@ import anyio
 import click
 
 from pyexec.observability.logs import configure_logging, take_over
+from pyexec.observability.stacks import dump_on_signal
 from pyexec.settings import load_settings
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ def command(directory: Path | None, toolsets: str | None) -> None:
     What the client started goes on afterwards; the next server finds it again.
     """
     settings = load_settings(directory=directory, toolsets=toolsets)
+    dump_on_signal()
     configure_logging(settings.log_level, settings.home / "logs", settings.environ)
     for name in settings.unknown_variables:
         _log.warning("%s is not a setting of pyexec; is it misspelt?", name)

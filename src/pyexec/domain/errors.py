@@ -15,6 +15,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── StateVersionError           state_version
     ├── StateUnusableError          state_unusable
     ├── KeeperUnavailableError      keeper_unavailable
+    ├── ToolFailedError             tool_failed
     └── UnsupportedPlatformError    unsupported_platform
 """
 
@@ -111,6 +112,12 @@ class KeeperUnavailableError(PyexecError):
     """The process that guards executions could not be started or does not answer."""
 
     code = "keeper_unavailable"
+
+
+class ToolFailedError(PyexecError):
+    """A formatter or analyser could not be installed, is not installed yet, or could not do its part."""
+
+    code = "tool_failed"
 
 
 class UnsupportedPlatformError(PyexecError):

@@ -8,10 +8,11 @@ TOOLSETS: Mapping[str, str] = {
     "scripts": "Save, list, view, run and delete scripts.",
     "environments": "Make, list, lock and remove environments.",
     "benchmarks": "Measure and compare programs.",
+    "quality": "Format and analyse code.",
 }
 """What each is for."""
 
-DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks")
+DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "quality")
 """What a local server offers when nobody says otherwise."""
 
 

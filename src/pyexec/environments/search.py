@@ -53,6 +53,16 @@ def all_interpreters(environ: Mapping[str, str], own: Path | None) -> Iterator[P
             yield path
 
 
+def origin(path: Path, environ: Mapping[str, str]) -> str:
+    """Return where an interpreter that was found here is from, in a word or two."""
+    if (path.parent.parent / "pyvenv.cfg").is_file():
+        return "a virtual environment"
+    for name, folder in (("uv", _uv_folder(environ)), ("pyenv", _pyenv_root(environ))):
+        if folder is not None and (path.is_relative_to(folder) or _real(path).is_relative_to(_real(folder))):
+            return name
+    return "PATH" if path.parent in program_directories(environ) else "what pyexec runs on"
+
+
 def _everywhere(environ: Mapping[str, str], own: Path | None) -> Iterator[Path]:
     yield from first_interpreters(environ)
     for directory in program_directories(environ):

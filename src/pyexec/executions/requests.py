@@ -34,7 +34,7 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
     """
     _check_source(request, limits)
     _check_values(request, limits)
-    directory = _existing_directory(request.directory, base)
+    directory = existing_directory(request.directory, base)
     script = _existing_file("script_path", request.script_path, directory)
     env_file = _existing_file("env_file", request.env_file, directory)
     if request.request_id == "":
@@ -111,7 +111,13 @@ def _require_text(what: str, text: str) -> None:
         raise InvalidArgumentError(f"{what} holds a lone surrogate, which is no character.") from None
 
 
-def _existing_directory(name: str | None, base: Path) -> Path:
+def existing_directory(name: str | None, base: Path) -> Path:
+    """Return the directory that a caller names; a missing or relative one counts from `base`.
+
+    Raises:
+        InvalidArgumentError: It is no directory, or no path.
+        NotFoundError: It does not exist.
+    """
     path = base if name is None else base / _expanded("directory", name)
     if not _exists("directory", path):
         raise NotFoundError(f"The directory {_short(path)} does not exist.", hint="Give the absolute path of one.")
@@ -123,12 +129,23 @@ def _existing_directory(name: str | None, base: Path) -> Path:
 def _existing_file(argument: str, name: str | None, directory: Path) -> Path | None:
     if name is None:
         return None
+    path = existing_path(argument, name, directory)
+    if not path.is_file():
+        raise InvalidArgumentError(f"{argument} {_short(path)} is not a file.")
+    return path
+
+
+def existing_path(argument: str, name: str, directory: Path) -> Path:
+    """Return the file or folder that a caller names; a relative one counts from `directory`.
+
+    Raises:
+        InvalidArgumentError: It is no path.
+        NotFoundError: It does not exist.
+    """
     path = directory / _expanded(argument, name)
     if not _exists(argument, path):
         hint = f"Relative paths count from {directory}."
         raise NotFoundError(f"{argument} {_short(path)} does not exist.", hint=hint)
-    if not path.is_file():
-        raise InvalidArgumentError(f"{argument} {_short(path)} is not a file.")
     return path
 
 

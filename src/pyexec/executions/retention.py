@@ -5,7 +5,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from pyexec.domain.executions import Execution
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.executions.settling import Settler
+from pyexec.sandbox.claims import is_held
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
@@ -63,8 +64,7 @@ class Retention:
 
         `keep_completed` spares those that succeeded, `keep_failed` all others.
         """
-        if max_age_hours is not None and not 0 <= max_age_hours <= 10**6:
-            raise InvalidArgumentError(f"max_age_hours is {max_age_hours:g}; it must be between 0 and 1000000.")
+        check_age(max_age_hours)
         before = time.time() - (max_age_hours or 0) * HOUR_SECONDS
 
         def wanted(execution: Execution) -> bool:
@@ -72,6 +72,10 @@ class Retention:
             return not keep and _ended_at(execution) <= before
 
         return await run_sync(self._prune, principal, wanted)
+
+    async def discard(self, principal: Principal, execution_id: str) -> None:
+        """Remove one that has ended, whose output nobody will ask for again."""
+        await run_sync(self._discard, principal.key, execution_id)
 
     async def sweep_forever(self) -> None:
         """Sweep again and again; whoever starts this owns the task."""
@@ -104,8 +108,39 @@ class Retention:
     def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
         self._settler.settle_active(principal.key)  # Some may have ended since somebody last looked.
         ended = self._store.ended(principal.key)
-        removed = self._remove(principal.key, filter(wanted, ended))
+        removed = self.remove(principal.key, filter(wanted, ended))
         return PruneResult(removed=removed, remaining=self._store.count(principal.key))
+
+    def ended_before(self, owner: str, moment: float) -> list[Execution]:
+        """Return what has ended before a moment, in seconds since the epoch; blocks."""
+        self._settler.settle_active(owner)  # Some may have ended since somebody last looked.
+        return [execution for execution in self._store.ended(owner) if _ended_at(execution) <= moment]
+
+    def remove(self, owner: str, executions: Iterable[Execution]) -> int:
+        """Remove records that have ended, and their folders; return how many there were. Blocks."""
+        ids = [execution.id for execution in executions]
+        removed = self._store.remove(owner, ids)
+        for execution_id in ids:
+            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
+        return removed
+
+    def orphans(self, before: float, owner: str | None = None) -> Iterator[Path]:
+        """Yield folders, unchanged since a moment, that no record knows and no keeper guards; blocks.
+
+        With an owner, what lies in a folder must not say that it is somebody else's.
+        """
+        old = [folder for folder in self._folder.executions.iterdir() if _modified(folder) < before]
+        known = self._store.known([folder.name for folder in old])
+        for folder in old:
+            if folder.name in known or is_held(folder):
+                continue
+            descriptor = read_descriptor(folder) if owner is not None else None
+            if descriptor is None or descriptor.owner == owner:
+                yield folder
+
+    def _discard(self, owner: str, execution_id: str) -> None:
+        if self._store.remove(owner, [execution_id]):
+            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
 
     def _sweep_owner(self, owner: str) -> int:
         self._settler.settle_active(owner)
@@ -123,24 +158,14 @@ class Retention:
                 break
             doomed.append(execution)
             excess -= size
-        return self._remove(owner, doomed)
+        return self.remove(owner, doomed)
 
     def _sweep_orphans(self) -> int:
         """Remove folders that a server killed in the middle of something left behind."""
-        before = time.time() - ORPHAN_SECONDS
-        old = [folder for folder in self._folder.executions.iterdir() if _modified(folder) < before]
-        known = self._store.known([folder.name for folder in old])
-        orphans = [folder for folder in old if folder.name not in known]
+        orphans = list(self.orphans(time.time() - ORPHAN_SECONDS))
         for folder in orphans:
             shutil.rmtree(folder, ignore_errors=True)
         return len(orphans)
-
-    def _remove(self, owner: str, executions: Iterable[Execution]) -> int:
-        ids = [execution.id for execution in executions]
-        removed = self._store.remove(owner, ids)
-        for execution_id in ids:
-            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
-        return removed
 
     @contextmanager
     def _alone(self) -> Generator[bool]:
@@ -149,6 +174,16 @@ class Retention:
             yield _try_lock(fd)
         finally:
             os.close(fd)
+
+
+def check_age(max_age_hours: float | None) -> None:
+    """Refuse an age that makes no sense.
+
+    Raises:
+        InvalidArgumentError: It is not between 0 and a million hours.
+    """
+    if max_age_hours is not None and not 0 <= max_age_hours <= 10**6:
+        raise InvalidArgumentError(f"max_age_hours is {max_age_hours:g}; it must be between 0 and 1000000.")
 
 
 def _try_lock(fd: int) -> bool:

@@ -17,8 +17,10 @@ from pyexec.mcp.cancellations import CancellationWatch
 if TYPE_CHECKING:
     from pyexec.benchmarks.service import BenchmarkService
     from pyexec.environments.service import EnvironmentService
+    from pyexec.executions.cleanup import Cleanup
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService
+    from pyexec.quality.service import QualityService
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
 
@@ -41,6 +43,11 @@ class ServicesLike(Protocol):
         ...
 
     @property
+    def cleanup(self) -> "Cleanup":
+        """Clean up."""
+        ...
+
+    @property
     def environments(self) -> "EnvironmentService":
         """The environments there are."""
         ...
@@ -58,6 +65,11 @@ class ServicesLike(Protocol):
     @property
     def autosaved(self) -> "AutosavedScripts":
         """Inline code that was kept."""
+        ...
+
+    @property
+    def quality(self) -> "QualityService":
+        """Format and analyse code."""
         ...
 
 
@@ -113,7 +125,7 @@ async def _wait(
     request_id = context.request_id
     desk.cancellations.begin(request_id)
     try:
-        await _report(context, 0, f"job {execution.id}")
+        await report(context, 0, f"job {execution.id}")
         told, told_at = "", anyio.current_time()
         while not execution.ended and (left := deadline - anyio.current_time()) > 0:
             tick = PREPARING_SECONDS if execution.started_at is None else PROGRESS_SECONDS
@@ -124,7 +136,7 @@ async def _wait(
             message = _so_far(execution, doing)
             now = anyio.current_time()
             if (doing and message != told) or now - told_at >= PROGRESS_SECONDS:
-                await _report(context, time.time() - execution.created_at, message)
+                await report(context, time.time() - execution.created_at, message)
                 told, told_at = message, now
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
@@ -144,7 +156,7 @@ def _so_far(execution: Execution, doing: str | None) -> str:
     return f"job {execution.id}: running for {execution.elapsed(time.time()):.0f} s"
 
 
-async def _report(context: Context, progress: float, message: str) -> None:
+async def report(context: Context, progress: float, message: str) -> None:
     """Send progress to a client that asked for it; FastMCP looks for other takers too, which costs a millisecond."""
     meta = context.request_context.meta if context.request_context else None
     if meta and "progressToken" in meta:

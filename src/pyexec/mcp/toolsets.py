@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping
 from fastmcp import FastMCP
 
 from pyexec.mcp.benchmark_tools import add_benchmark_tools
+from pyexec.mcp.cleanup_tools import add_cleanup_tools
 from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
+from pyexec.mcp.quality_tools import add_quality_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
 from pyexec.mcp.scripts_tools import add_scripts_tools
@@ -14,10 +16,11 @@ from pyexec.mcp.start_tools import add_start_tools
 
 ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
-    "jobs": (add_job_listing_tools,),
+    "jobs": (add_job_listing_tools, add_cleanup_tools),
     "scripts": (add_scripts_tools,),
     "environments": (add_environment_tools,),
     "benchmarks": (add_benchmark_tools,),
+    "quality": (add_quality_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
 

@@ -19,13 +19,16 @@ _MASK = "****"
 _SHORTEST_SECRET = 6
 
 
+def is_secret_name(name: str) -> bool:
+    """Tell whether a variable's name says that its value is secret."""
+    return _SECRET_NAME.search(name) is not None
+
+
 class Masker:
     """Takes secrets out of text: credentials in URLs, and values of variables whose names say that they are secret."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        secrets = {
-            value for name, value in environ.items() if _SECRET_NAME.search(name) and len(value) >= _SHORTEST_SECRET
-        }
+        secrets = {value for name, value in environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET}
         ordered = sorted(secrets, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 

@@ -49,6 +49,11 @@ def is_held(folder: Path) -> bool:
     return is_locked(os.path.join(folder, LOCK))
 
 
+def is_taken(place: Path) -> bool:
+    """Tell whether whoever stands at this place in a queue is still there."""
+    return is_locked(os.fspath(place))
+
+
 def is_at_work(lock: Path) -> bool:
     """Tell whether the execution that this lock belongs to may still run something.
 

@@ -92,7 +92,7 @@ class AutosavedScripts:
         """
         return await run_sync(self._source, self._folder.autosaved_scripts(principal.key), name)
 
-    def remove_older_than(self, owner: str, age_seconds: float, dry_run: bool = False) -> tuple[int, int]:  # noqa: FBT001, FBT002
+    def remove_older_than(self, owner: str, age_seconds: float, *, dry_run: bool = False) -> tuple[int, int]:
         """Remove what was not run for so long; return how many scripts that is, and their bytes.
 
         A `dry_run` only counts. Blocks on the disk.

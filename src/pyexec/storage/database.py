@@ -6,8 +6,9 @@ import os
 import sqlite3
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DatabaseError, IntegrityError
@@ -124,6 +125,16 @@ class Database:
                 f"{SCHEMA_VERSION}).",
                 hint="Upgrade this pyexec and start it again, or give it a PYEXEC_HOME of its own.",
             )
+
+
+def stored_version(path: Path) -> int | None:
+    """Return which schema a database has, without touching it; None where there is none that can be read."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.Error:
+        return None
+    return int(version)
 
 
 def _version(connection: Connection) -> int:

@@ -1,0 +1,47 @@
+"""All checks of this machine, one after another."""
+
+import sys
+
+from anyio.to_thread import run_sync
+
+from pyexec.app.diagnosis.checks import Check
+from pyexec.app.diagnosis.clients import check_clients
+from pyexec.app.diagnosis.programs import (
+    check_child_processes,
+    check_facilities,
+    check_index,
+    check_interpreters,
+    check_uv,
+)
+from pyexec.app.diagnosis.state import check_engine, check_state_folder
+from pyexec.settings import Settings
+
+
+async def examine(settings: Settings, *, online: bool) -> tuple[Check, ...]:
+    """Look at everything that pyexec needs; what is started for that has ended when this returns."""
+    engine = await check_engine(settings)
+    return await run_sync(_examine, settings, online, engine)
+
+
+def _examine(settings: Settings, online: bool, engine: Check) -> tuple[Check, ...]:  # noqa: FBT001 - handed to a thread
+    return (
+        *_check_settings(settings),
+        check_uv(settings),
+        check_interpreters(settings),
+        *check_state_folder(settings),
+        check_child_processes(settings),
+        *check_facilities(settings),
+        engine,
+        *((check_index(settings),) if online else ()),
+        *check_clients(settings.environ, settings.directory, sys.platform),
+    )
+
+
+def _check_settings(settings: Settings) -> tuple[Check, ...]:
+    names = settings.unknown_variables
+    if not names:
+        return ()
+    message = f"{', '.join(names)}: no such setting."
+    return (
+        Check(name="settings", status="warn", message=message, hint="Misspelt? `pyexec config show` has them all."),
+    )
