@@ -100,6 +100,7 @@ def open_services(settings: Settings) -> Services:
             executions=executions,
             retention=retention,
             environ=settings.environ,
+            home=settings.home,
             directory=settings.directory,
             source_bytes=settings.limits.source,
             wait_seconds=settings.wait_seconds,

@@ -146,16 +146,14 @@ class Analyser:
     def _basedpyright(self, target: Target) -> Order:
         if target.path is None:
             settings = json.dumps({**_STANDARD, **_NO_IMPORTS, "include": ["source.py"]})
-            return Order(
-                tool="basedpyright", args=("--outputjson",), directory=None, stdin=target.stdin, settings=settings
-            )
+            return Order(tool="basedpyright", args=("--outputjson",), stdin=target.stdin, settings=settings)
         python = find_virtual_environment(target.home, self._environ)
         with_python = ("--pythonpath", str(python)) if python is not None else ()
         root = type_check_root(target.home)
         if root is not None:
             # Its settings say what is left out, as long as no path is given.
             what = () if target.path == root else (str(target.path),)
-            return Order(tool="basedpyright", args=("--outputjson", *with_python, *what), directory=str(root))
+            return Order(tool="basedpyright", args=("--outputjson", "--project", str(root), *with_python, *what))
         settings = json.dumps(
             {
                 **_STANDARD,
@@ -165,7 +163,7 @@ class Analyser:
                 "executionEnvironments": [{"root": str(target.home)}],
             }
         )
-        return Order(tool="basedpyright", args=("--outputjson", *with_python), directory=None, settings=settings)
+        return Order(tool="basedpyright", args=("--outputjson", *with_python), settings=settings)
 
 
 def _ruff(target: Target, *options: str) -> Order:
@@ -176,7 +174,7 @@ def _ruff(target: Target, *options: str) -> Order:
     else:
         what = ("--stdin-filename", str(target.path), "-")
     args = ("check", "--no-cache", "--exit-zero", *options, *what)
-    return Order(tool="ruff", args=args, directory=str(target.home), stdin=target.stdin)
+    return Order(tool="ruff", args=args, stdin=target.stdin)
 
 
 def _bandit(target: Target) -> Order:
@@ -184,7 +182,7 @@ def _bandit(target: Target) -> Order:
     with_settings = ("-c", str(settings)) if settings is not None else ()
     what = ("-",) if target.content is not None else ("-x", ",".join(NOT_ANALYSED), "-r", str(target.path))
     args = ("-f", "json", "-q", "--exit-zero", *with_settings, *what)
-    return Order(tool="bandit", args=args, directory=str(target.home), stdin=target.stdin)
+    return Order(tool="bandit", args=args, stdin=target.stdin)
 
 
 def _findings(tool: AnalyserName, order: Order, answered: Answered, target: Target) -> list[Finding]:

@@ -103,7 +103,7 @@ def _order(target: Target, formatter: FormatterName, line_length: int | None) ->
         args = ("format", "--no-cache", *(named or ("--isolated",)), *length, "-")
     else:
         args = ("--quiet", *(named or ("--config", os.devnull)), *length, "-")
-    return Order(tool=formatter, args=args, directory=str(target.home), stdin=target.stdin)
+    return Order(tool=formatter, args=args, stdin=target.stdin)
 
 
 def _fault(answered: Answered) -> SyntaxFault | None:

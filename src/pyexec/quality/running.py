@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import anyio
 
@@ -11,6 +12,7 @@ from pyexec.domain.principals import Principal
 from pyexec.executions.advice import advice_for, error_of
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
+from pyexec.quality import start
 from pyexec.quality.tools import REQUIREMENTS, Order
 
 KIND = "quality"
@@ -22,19 +24,6 @@ SAID_CHARACTERS = 600
 Say = Callable[[str], Awaitable[None]]
 """Hears what is going on while a tool is being installed."""
 
-# `python -m` by hand: whatever lies in the folder it runs in is the user's, and must not be imported as the tool's.
-_RUN = """\
-import runpy, sys
-sys.argv = sys.argv[1:]
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
-_PUT_INTO_A_FILE = """\
-import os, pathlib, sys
-folder = pathlib.Path(os.environ["PYEXEC_ARTIFACTS"])
-(folder / "source.py").write_bytes(sys.stdin.buffer.read())
-(folder / "pyrightconfig.json").write_text(sys.argv.pop(1))
-os.chdir(folder)
-"""
 _ISOLATED = Harness(options=("-I", "-X", "utf8"))
 
 
@@ -53,12 +42,16 @@ class ToolRunner:
     Args:
         executions: The engine.
         retention: Removes what has been read.
+        directory: Where they run: a folder of ours, whose settings for uv are nobody's project's.
         wait_seconds: How long a caller waits for a tool that is still being installed.
     """
 
-    def __init__(self, executions: ExecutionService, retention: Retention, wait_seconds: float) -> None:
+    def __init__(
+        self, executions: ExecutionService, retention: Retention, directory: Path, wait_seconds: float
+    ) -> None:
         self._executions = executions
         self._retention = retention
+        self._directory = directory
         self._wait_seconds = wait_seconds
 
     async def run(self, principal: Principal, order: Order, say: Say | None = None) -> Answered:
@@ -67,7 +60,7 @@ class ToolRunner:
         Raises:
             ToolFailedError: It cannot be installed, is not installed yet, took too long or said too much.
         """
-        execution = await self._executions.submit(principal, _request(order))
+        execution = await self._executions.submit(principal, _request(order, self._directory))
         try:
             ended = await self._ended(order, execution, say)
         except anyio.get_cancelled_exc_class():
@@ -127,13 +120,13 @@ def failed(order: Order, answered: Answered) -> ToolFailedError:
     )
 
 
-def _request(order: Order) -> ExecutionRequest:
-    beside = order.directory is None
+def _request(order: Order, directory: Path) -> ExecutionRequest:
+    in_a_file = () if order.settings is None else (start.IN_A_FILE, order.settings)
     return ExecutionRequest(
         kind=KIND,
-        directory=order.directory,
-        script_content=(_PUT_INTO_A_FILE if beside else "") + _RUN,
-        args=((order.settings,) if beside else ()) + (order.tool, *order.args),
+        directory=str(directory),
+        script_path=start.__file__,
+        args=(*in_a_file, order.tool, *order.args),
         dependencies=(REQUIREMENTS[order.tool],),
         timeout_seconds=TOOL_SECONDS,
         stdin=order.stdin,

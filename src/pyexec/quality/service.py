@@ -26,6 +26,7 @@ class QualityService:
         executions: The engine.
         retention: Removes what has been read.
         environ: The server's environment.
+        home: The state folder, in which the tools run.
         directory: Where relative paths of callers begin.
         source_bytes: How large a source may be.
         wait_seconds: How long a caller waits while a tool is being installed.
@@ -37,11 +38,12 @@ class QualityService:
         executions: ExecutionService,
         retention: Retention,
         environ: Mapping[str, str],
+        home: Path,
         directory: Path,
         source_bytes: int,
         wait_seconds: float,
     ) -> None:
-        self._runner = ToolRunner(executions, retention, wait_seconds)
+        self._runner = ToolRunner(executions, retention, home, wait_seconds)
         self._analyser = Analyser(self._runner, environ)
         self._directory = directory
         self._source_bytes = source_bytes

@@ -30,14 +30,13 @@ class Order:
 
     Attributes:
         tool: Which.
-        args: Its arguments.
-        directory: Where it runs; None: beside the file that its standard input is put into.
+        args: Its arguments; paths in them are absolute.
         stdin: The source to look at, byte for byte as the file system would encode it.
-        settings: What is put into `pyrightconfig.json` beside that file.
+        settings: Where the tool reads files only: what is put into `pyrightconfig.json`, beside `source.py` with the
+            source, in the folder that it then runs in.
     """
 
     tool: FormatterName | AnalyserName
     args: tuple[str, ...]
-    directory: str | None
     stdin: str = ""
-    settings: str = ""
+    settings: str | None = None
