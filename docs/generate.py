@@ -27,8 +27,8 @@ NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
 
 FIELDS: Mapping[str, str] = {
     "advice": "One sentence on what to do next, when there is something useful to say.",
-    "ci_high": "The upper end of the 95 % interval of the median, by order statistics; left out with fewer than six runs.",
-    "ci_low": "The lower end of the 95 % interval of the median, by order statistics; left out with fewer than six runs.",
+    "ci_high": "The upper end of the 95 % interval of the median, left out with fewer than six runs.",
+    "ci_low": "The lower end of the 95 % interval of the median, left out with fewer than six runs.",
     "command": "The short name of the program; never its arguments, which may hold a secret.",
     "completed_at": "When it ended; null before.",
     "cpu": "CPU time, user and system together.",
@@ -63,7 +63,7 @@ FIELDS: Mapping[str, str] = {
     "max": "The largest.",
     "measured": "What is timed, and how.",
     "median": "The median.",
-    "memory_mb": "Memory over time in the run with the median wall time: seconds since its start and MiB, at most 40 points.",
+    "memory_mb": "Memory over time in the run of median wall time: seconds since its start and MiB, at most 40.",
     "message": "What it is doing.",
     "min": "The smallest.",
     "minor_page_faults": "Page faults that needed no disk: the median.",
@@ -293,7 +293,8 @@ def _type(schema: dict[str, Any]) -> str:
     if isinstance(kind, list):
         return " or ".join(kind)
     if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}s"
+        kind = _type(schema.get("items", {}))
+        return f"list of lists{kind[4:]}" if kind.startswith("list of ") else f"list of {kind}s"
     if kind == "object" and schema.get("additionalProperties"):
         return f"object of {_type(schema['additionalProperties'])}s"
     return kind
