@@ -54,8 +54,8 @@ FIELDS: Mapping[str, str] = {
     "url": "The page about the rule, where the tool gives one.",
     "written": "Whether the file was replaced.",
     "advice": "One sentence on what to do next, when there is something useful to say.",
-    "ci_high": "The upper end of the 95 % interval of the median, by order statistics; with six runs or more.",
-    "ci_low": "The lower end of the 95 % interval of the median, by order statistics; with six runs or more.",
+    "ci_high": "The upper end of the 95 % interval of the median, left out with fewer than six runs.",
+    "ci_low": "The lower end of the 95 % interval of the median, left out with fewer than six runs.",
     "command": "The short name of the program; never its arguments, which may hold a secret.",
     "completed_at": "When it ended; null before.",
     "cpu": "CPU time, user and system together.",
@@ -99,7 +99,7 @@ FIELDS: Mapping[str, str] = {
     "max": "The largest.",
     "measured": "What is timed, and how.",
     "median": "The median.",
-    "memory_mb": "Memory over time in the run with the median wall time: seconds and MiB, at most 40 points.",
+    "memory_mb": "Memory over time in the run of median wall time: seconds since its start and MiB, at most 40.",
     "message": "What it is doing.",
     "min": "The smallest.",
     "minor_page_faults": "Page faults that needed no disk: the median.",
@@ -344,7 +344,8 @@ def _type(schema: dict[str, Any]) -> str:
     if isinstance(kind, list):
         return " or ".join(kind)
     if kind == "array":
-        return f"list of {_type(schema.get('items', {}))}s"
+        kind = _type(schema.get("items", {}))
+        return f"list of lists{kind[4:]}" if kind.startswith("list of ") else f"list of {kind}s"
     values = schema.get("additionalProperties")
     if kind == "object" and isinstance(values, dict):  # True: any values at all.
         return f"object of {_type(cast('dict[str, Any]', values))}s"

@@ -19,7 +19,6 @@ async def measured(mcp: Mcp, /, **arguments: Any) -> dict[str, Any]:
     return answer.data
 
 
-@pytest.mark.requirement("3.4")
 @pytest.mark.parametrize("size", [500, 500000], ids=["small", "large"])
 async def test_a_script_is_measured_and_its_figures_are_numbers(mcp: Mcp, size: int) -> None:
     answer = await mcp.call(
@@ -122,7 +121,7 @@ async def test_it_goes_on_as_a_job_that_says_how_far_it_is_and_is_reported_later
     ("given", "why"),
     [
         ({"script_content": "1", "runs": 0}, "runs is 0"),
-        ({"script_content": "1", "compare": [{"nam": "x"}]}, "compare: variant 2: nam: Extra inputs"),
+        ({"script_content": "1", "compare": [{"label": "x"}]}, "compare: variant 2: label: Extra inputs"),
         ({"script_content": "1", "compare": [{"env_vars": {"A": ["secret"]}}]}, "compare: variant 2: env_vars.A"),
         ({"script_content": "1", "compare": "text"}, "compare"),
         ({"script_content": "1", "job_id": "0" * 32}, "job_id was given, and something to measure"),

@@ -41,6 +41,7 @@ TOOLS = {
     "create_environment",
     "remove_environment",
     "lock_environment",
+    "benchmark_script",
 }
 
 

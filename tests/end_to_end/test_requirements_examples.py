@@ -91,6 +91,19 @@ async def test_inline_code_with_a_dependency(mcp: Mcp, python_3_13: str) -> None
     assert result["execution_strategy"] == "uv-run"
 
 
+@pytest.mark.requirement("3.4")
+async def test_a_benchmark(mcp: Mcp, python_3_13: str) -> None:
+    result = await mcp.get(
+        "benchmark_script",
+        script_content="print(sum(i*i for i in range(500000)))",
+        python_version=python_3_13,
+        dependencies=[],
+    )
+    assert (result["stdout"], result["exit_code"]) == ("41666541666750000\n", 0)
+    assert result["python_version_used"].startswith("3.13.")
+    assert all(result[name] > 0 for name in ("wall_time_seconds", "cpu_time_seconds", "peak_rss_mb"))
+
+
 @pytest.mark.requirement("3.5")
 async def test_a_long_task_is_started_read_meanwhile_and_at_the_end(mcp: Mcp) -> None:
     (mcp.directory / "long_task.py").write_text(LONG_TASK)

@@ -34,9 +34,8 @@ async def begin(engine: Engine, code: str = "pass", /, **asked: Any) -> Executio
     """Submit a benchmark; what is not of the benchmark itself is of the program."""
     names = ("runs", "warmup", "compare", "plot")
     own = {name: asked.pop(name) for name in names if name in asked}
-    program = ExecutionRequest(
-        **({"script_content": code, "directory": str(engine.directory), "use_uv": False} | asked)
-    )
+    given: dict[str, Any] = {"script_content": code, "directory": str(engine.directory), "use_uv": False, **asked}
+    program = ExecutionRequest(**given)
     request = engine.services.benchmarks.request(BenchmarkRequest(program=program, **own))
     return await engine.executions.submit(engine.principal, request)
 

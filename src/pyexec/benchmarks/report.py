@@ -86,7 +86,7 @@ def read_report(data: bytes) -> Report | None:
     try:
         head, *lines = [_mapping(json.loads(line)) for line in data.split(b"\n")[:-1]]
         return _report(_mapping(head["benchmark"]), lines)
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+    except (ValueError, KeyError, TypeError, RecursionError, ArithmeticError):
         return None
 
 
@@ -186,7 +186,7 @@ def _notes(variant: VariantReport, row: Sequence[Mapping[str, Any]], runs: int, 
     if warm and 0 in outliers([warm[0], *(_number(line["wall"]) for line in row if not line["warmup"])]):
         notes.append(
             f"The first run{of}, a warm-up that does not count, took {warm[0]:.4g} s against a median of "
-            f"{variant.wall.median:.4g} s: a first run is another thing than later ones."
+            f"{variant.wall.median:.4g} s."
         )
     if variant.outliers:
         listed = ", ".join(str(place) for place in variant.outliers[:20])

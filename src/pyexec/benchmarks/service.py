@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from anyio.to_thread import run_sync
+
 from pyexec.benchmarks.asking import KIND, SAMPLES, BenchmarkRequest, execution_request
 from pyexec.benchmarks.plot import PLOT
 from pyexec.benchmarks.report import Report, read_report
@@ -56,7 +58,7 @@ class BenchmarkService:
         if not execution.ended:
             return Findings()
         samples = await self._read(principal, execution, SAMPLES)
-        report = None if samples is None else read_report(samples)
+        report = None if samples is None else await run_sync(read_report, samples)
         plot = await self._read(principal, execution, PLOT) if report is not None and report.variants else None
         if plot is not None and (not plot.startswith(_PNG) or len(plot) > PLOT_BYTES):
             plot = None

@@ -12,7 +12,8 @@ OTHER = Variant(name="other", script_content="1")
 
 
 def asked(**asked: Any) -> tuple[ExecutionRequest, Harness, Any]:
-    request = execution_request(BenchmarkRequest(**{"program": PROGRAM, **asked}), 100.0)
+    given: dict[str, Any] = {"program": PROGRAM, **asked}
+    request = execution_request(BenchmarkRequest(**given), 100.0)
     harness = request.harness
     assert harness is not None
     return request, harness, harness.instructions

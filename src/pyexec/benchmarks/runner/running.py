@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 ARTIFACTS = "PYEXEC_ARTIFACTS"
 PLOT_SECONDS = 120.0
+# Of the memory of one run, and of all runs: a line takes some 20 bytes for each.
+POINTS = (120, 5000)
+POINTS_OF_ALL = 1_000_000
 FAILED = 1
 
 
@@ -22,7 +25,8 @@ def main() -> int:
     # The folder is this execution's alone until the first program runs.
     log = os.open(orders.samples, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
     _write(log, {"benchmark": {**orders.head, "load": os.getloadavg()[0], "cores": os.cpu_count()}})
-    sampler = Sampler(orders.interval, orders.timeout, os.path.join(orders.artifacts, ".stdin"))
+    points = max(POINTS[0], min(POINTS[1], POINTS_OF_ALL // sum(map(len, orders.rounds))))
+    sampler = Sampler(orders.interval, points, orders.timeout, os.path.join(orders.artifacts, ".stdin"))
     status = _run_rounds(orders, sampler, log)
     if status == 0 and orders.plot is not None:
         _draw(orders, orders.plot, sampler, log)

@@ -74,13 +74,15 @@ class Sampler:
 
     Args:
         interval: Seconds between two looks at the memory.
+        points: How many of those are kept at most.
         timeout: Seconds that one run may take; 0 means any.
         scratch: The path of a file to be made, opened and unlinked again.
     """
 
-    def __init__(self, interval: float, timeout: float, scratch: str) -> None:
+    def __init__(self, interval: float, points: int, timeout: float, scratch: str) -> None:
         self.stopped: int | None = None
         self._interval = interval
+        self._points = points
         self._timeout = timeout
         self._scratch = scratch
         self._null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -111,7 +113,7 @@ class Sampler:
             os.close(fd)
         with open(told, "rb", buffering=0) as file:
             before = file.readall()  # Until it has become the program.
-        run = self._run = _Run(pid, err, before, self._interval, show=show)
+        run = self._run = _Run(pid, err, before, (self._interval, self._points), show=show)
         self._attend(run, self._timeout if timeout is None else timeout)
         self._run = None
         return run.result(before)
@@ -179,11 +181,11 @@ class Sampler:
 class _Run:
     """A run under way."""
 
-    def __init__(self, pid: int, err: int, before: bytes, interval: float, *, show: bool) -> None:
+    def __init__(self, pid: int, err: int, before: bytes, looks: "tuple[float, int]", *, show: bool) -> None:
         self.sample = Sample()
         self.pid = pid
         self.started: float = _BEFORE.unpack(before[: _BEFORE.size])[0] if len(before) >= _BEFORE.size else 0.0
-        self.watch = tree.MemoryWatch(self.started, interval)
+        self.watch = tree.MemoryWatch(self.started, *looks)
         self.ended = False
         self.alone = False
         self._err = err

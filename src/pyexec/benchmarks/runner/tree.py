@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COST = 100
-POINTS = 400
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 CAN_LOOK = os.path.exists("/proc/self/statm")
 
@@ -24,16 +23,18 @@ class MemoryWatch:
     Attributes:
         peak: The most that they had together at one time, in bytes.
         processes: The most that there were at one time.
-        series: Seconds since the start and bytes, the most of each `interval`.
+        series: Seconds since the start and bytes, the most of each `interval`; of longer times when `points` of those
+            are not enough.
     """
 
-    def __init__(self, started: float, interval: float) -> None:
+    def __init__(self, started: float, interval: float, points: int) -> None:
         self.peak = 0
         self.processes = 0
         self.series: list[tuple[float, int]] = []
         self._started = started
         self._interval = interval
         self._step = interval
+        self._points = points
         self._shared: dict[int, int] = {}
         self._cost = 0.0
         self._share_at = 0.0
@@ -74,7 +75,7 @@ class MemoryWatch:
                 self.series[-1] = (at, size)
             return
         self.series.append((at, size))
-        if len(self.series) > POINTS:
+        if len(self.series) > self._points:
             self._step *= 2
             pairs = zip(self.series[::2], self.series[1::2], strict=False)
             self.series = [max(pair, key=lambda point: point[1]) for pair in pairs]
