@@ -278,9 +278,8 @@ def _type(schema: dict[str, Any]) -> str:
         return " or ".join(kind)
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}s"
-    values = schema.get("additionalProperties")
-    if kind == "object" and isinstance(values, dict):  # True: any values at all.
-        return f"object of {_type(values)}s"
+    if kind == "object" and schema.get("additionalProperties") not in (None, True):
+        return f"object of {_type(schema['additionalProperties'])}s"
     return kind
 
 
