@@ -16,7 +16,7 @@ from pyexec.settings import VARIABLES
 from tests.docs.conftest import PAGES, ROOT, Page
 
 README = next(page for page in PAGES if page.path == ROOT / "README.md")
-SET_FOR_PROGRAMS = {"PYEXEC_EXECUTION_ID"}
+SET_FOR_PROGRAMS = {"PYEXEC_EXECUTION_ID", "PYEXEC_INLINE"}
 FOR_DEVELOPERS = {"PYEXEC_CI_NO_SKIPS"}
 A_TOOL = re.compile(r"(?:run_script|get_job|list_running|kill_job|py_[a-z]+_)\w*")
 A_COMMAND = re.compile(r"(?:^|\$\(|\| )pyexec (.+)$|[\s/]pyexec (serve.*)$")

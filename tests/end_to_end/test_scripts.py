@@ -241,3 +241,25 @@ async def test_the_text_is_markdown_or_the_structured_content_as_json(mcp: Mcp) 
     ):
         answer = await mcp.call(tool, **arguments, markdown_output=False)
         assert as_json(answer) == answer.data, tool
+
+
+async def test_a_folder_that_is_a_link_is_not_followed(mcp: Mcp, tmp_path: Path) -> None:
+    (tmp_path / "outside.py").write_text("TOKEN = 'swordfish'\n")
+    await mcp.get("save_script", script_name="moved", source="a = 1\n")
+    aside = folder(mcp).rename(mcp.home / "aside")
+    folder(mcp).symlink_to(tmp_path)
+    try:
+        for tool, arguments in (
+            ("py_list_scripts", {}),
+            ("py_view_script", {"script_name": "outside"}),
+            ("run_saved_script", {"script_name": "outside"}),
+            ("delete_script", {"script_name": "outside"}),
+            ("save_script", {"script_name": "new", "source": "a = 1\n"}),
+        ):
+            refusal = await mcp.refused(tool, **arguments)
+            assert refusal["error_code"] == "state_unusable", tool
+            assert "swordfish" not in refusal["error"]
+        assert [path.name for path in tmp_path.iterdir()] == ["outside.py"]
+    finally:
+        folder(mcp).unlink()
+        aside.rename(folder(mcp))

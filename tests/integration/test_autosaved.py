@@ -1,12 +1,12 @@
 """Inline code is kept, beside the run and never in its way."""
 
-import asyncio
 import json
 import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
 
+import anyio
 import pytest
 
 from pyexec.domain.errors import NotFoundError
@@ -118,13 +118,13 @@ def test_the_sweep_removes_for_every_owner_what_is_old_or_too_much(state: StateF
     for somebody in (owner, other):
         keep(autosaved, somebody, "old = 1", days_ago=20)
         keep(autosaved, somebody, "new = 1", "new = 2", "new = 3")
-    (kept / ".3f.py.77").write_text("half-written by one that was killed")
-    os.utime(kept / ".3f.py.77", (0, 0))
+    (kept / ".3f.py.77-1").write_text("half-written by one that was killed")
+    os.utime(kept / ".3f.py.77-1", (0, 0))
     assert autosaved.sweep(14 * DAY) == 4
     for somebody in (owner, other):
         folder = state.autosaved_scripts(somebody)
         assert sorted((folder / f"{name}.py").read_text() for name in names(folder)) == ["new = 2", "new = 3"]
-    assert not (kept / ".3f.py.77").exists()
+    assert not (kept / ".3f.py.77-1").exists()
 
 
 async def test_every_owner_sees_their_own(state: StateFolder, owner: str) -> None:
@@ -162,14 +162,14 @@ async def test_the_code_is_kept_after_it_was_started_and_also_when_the_call_is_c
 
     monkeypatch.setattr(engine.services.autosaved, "keep", keep_slowly)
     request = ExecutionRequest(script_content="print('kept')", use_uv=False)
-    call = asyncio.ensure_future(engine.executions.submit(engine.principal, request))
-    assert await asyncio.to_thread(begun.wait, 20)
+    async with anyio.create_task_group() as calls:
+        calls.start_soon(engine.executions.submit, engine.principal, request)
+        assert await anyio.to_thread.run_sync(begun.wait, 20)
+        (started,), _total = await engine.executions.newest(engine.principal, states=None, limit=1)
+        assert (await engine.wait(started)).state == "completed", "nobody waits for it"
+        calls.cancel_scope.cancel()
+        go.set()
     (execution,), _total = await engine.executions.newest(engine.principal, states=None, limit=1)
-    assert (await engine.wait(execution)).state == "completed", "nobody waits for it"
-    call.cancel()
-    go.set()
-    with pytest.raises(asyncio.CancelledError):
-        await call
     (entry,) = await engine.services.autosaved.entries(engine.principal, 10)
     assert entry.path.read_text() == "print('kept')"
     assert entry.last_job_id == execution.id

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from pyexec.domain.errors import InvalidArgumentError
 
+LARGEST_PARSED = 256 * 1024
+"""Parsing a larger source, bytes, would hold up everything else for too long when there are many to list."""
+
 _LINE_LENGTH = 100
 _ENCODING = re.compile(r"#.*coding[:=]")
 

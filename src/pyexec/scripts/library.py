@@ -2,7 +2,6 @@
 
 import os
 import stat
-import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +13,10 @@ from anyio.to_thread import run_sync
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError, StateUnusableError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.principals import Principal
-from pyexec.scripts.docstrings import parse, with_docstring
+from pyexec.scripts.docstrings import LARGEST_PARSED, Parsed, parse, with_docstring
 from pyexec.scripts.drafts import Draft
 from pyexec.scripts.names import SUFFIX, check_script_name, is_of_python, is_script_name
-from pyexec.storage.plain_files import read_plain
+from pyexec.storage.plain_files import read_plain, write_plain
 from pyexec.storage.state_folder import StateFolder
 
 LARGEST_SCRIPT = MEGABYTE
@@ -133,7 +132,10 @@ class ScriptLibrary:
         path = folder / f"{name}{SUFFIX}"
         with _changing(folder):
             _make_folder(folder)
-            _write(path, text.encode("utf-8"), overwrite=overwrite)
+            try:
+                write_plain(path, text.encode("utf-8"), mode=0o666, replace=overwrite)
+            except FileExistsError:
+                raise _taken(name) from None
         return self._described(path)
 
     def _entries(self, folder: Path) -> list[SavedScript]:
@@ -151,7 +153,7 @@ class ScriptLibrary:
         source = None if fault else read_plain(path.parent, path.name, LARGEST_SCRIPT)
         if source is None:
             return replace(script, fault=fault or "It cannot be opened.")
-        parsed = parse(source)
+        parsed = parse(source) if len(source) <= LARGEST_PARSED else Parsed()
         script = replace(script, docstring=parsed.docstring, fault=parsed.fault or _fault_of_name(script.name))
         try:
             needs = self._headers.read(source)
@@ -170,7 +172,7 @@ class ScriptLibrary:
         return self._described(path), source.decode("utf-8", "replace")
 
     def _delete(self, folder: Path, name: str) -> Path:
-        path = folder / f"{name}{SUFFIX}"
+        path = _no_link(folder) / f"{name}{SUFFIX}"
         with _changing(folder):
             try:
                 path.unlink()
@@ -189,6 +191,10 @@ def _existing(folder: Path, name: str) -> Path:
     if not stat.S_ISREG(mode):
         raise InvalidArgumentError(f"The script {name!r} cannot be used. {_fault_of_mode(mode)}")
     return path
+
+
+def _taken(name: str) -> InvalidArgumentError:
+    return InvalidArgumentError(f"There is a script {name!r} already.", hint="Pass overwrite=true to replace it.")
 
 
 def _unknown(folder: Path, name: str) -> NotFoundError:
@@ -246,23 +252,6 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Scripts import each other, and what Python leaves of that is nothing to commit.
         (folder / ".gitignore").write_text(_IGNORED, "utf-8")
-
-
-def _write(path: Path, content: bytes, *, overwrite: bool) -> None:
-    """Put content into a file in one step; whatever has the name stays, unless it may be replaced."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
-    try:
-        part.write_bytes(content)
-        if overwrite:
-            part.replace(path)
-        else:
-            os.link(part, path)
-    except FileExistsError:
-        raise InvalidArgumentError(
-            f"There is a script {path.stem!r} already.", hint="Pass overwrite=true to replace it."
-        ) from None
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @contextmanager

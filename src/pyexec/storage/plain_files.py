@@ -2,6 +2,7 @@
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 
@@ -27,3 +28,24 @@ def read_plain(folder: Path, name: str, most: int) -> bytes | None:
     with open(file, "rb") as opened:
         content = opened.read(most + 1)
     return content if len(content) <= most else None
+
+
+def write_plain(path: Path, content: bytes, *, mode: int = 0o600, replace: bool = True) -> None:
+    """Put content into a file in one step: whoever reads sees the old content or the new one.
+
+    Raises:
+        FileExistsError: There is something of that name, and it is not to be replaced.
+        OSError: It cannot be written.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
+    part.unlink(missing_ok=True)
+    try:
+        fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with open(fd, "wb") as file:
+            file.write(content)
+        if replace:
+            part.replace(path)
+        else:
+            os.link(part, path)
+    finally:
+        part.unlink(missing_ok=True)
