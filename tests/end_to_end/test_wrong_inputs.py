@@ -32,10 +32,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, Words]] = {
     "env file is a folder": (RUN, {**INLINE, "env_file": "/tmp"}, "invalid_argument", ("env_file /tmp", "not a file")),
     "script of dependencies": (WITH, {"script_path": "/gone.py"}, "not_found", ("script_path /gone.py",)),
     # One source, neither two nor none.
-    "both": (RUN, {**INLINE, "script_path": "a.py"}, "invalid_argument", ("Both script_path and script_content",)),
-    "neither": (RUN, FILE, "invalid_argument", ("Neither script_path nor script_content", "exactly one")),
-    "both with dependencies": (WITH, {**NEEDING, "script_path": "a.py"}, "invalid_argument", ("Both",)),
-    "neither with dependencies": (WITH, {}, "invalid_argument", ("Neither",)),
+    "both": (RUN, {**INLINE, "script_path": "a.py"}, "invalid_argument", ("script_path and script_content",)),
+    "neither": (RUN, FILE, "invalid_argument", ("nothing to run", "exactly one")),
+    "both with dependencies": (WITH, {**NEEDING, "script_path": "a.py"}, "invalid_argument", ("given together",)),
+    "neither with dependencies": (WITH, {}, "invalid_argument", ("nothing to run",)),
+    "module and code": (RUN, {**INLINE, "module": "this"}, "invalid_argument", ("script_content and module",)),
+    "module is a file": (RUN, {**FILE, "module": "a/b.py"}, "invalid_argument", ("module is 'a/b.py'", "http.server")),
+    "module with arguments": (WITH, {"module": "ruff check"}, "invalid_argument", ("module is 'ruff check'", "args")),
     # Numbers outside of what is allowed.
     "time-out below": (
         RUN,

@@ -29,6 +29,7 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-c", "code", help="Run this code instead of a file.")
+@click.option("-m", "module", metavar="NAME", help="Run this module, as python -m does.")
 @click.option(
     "--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable."
 )
@@ -51,6 +52,7 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 def command(
     *,
     code: str | None,
+    module: str | None,
     dependencies: tuple[str, ...],
     constraints: tuple[str, ...],
     index_url: str | None,
@@ -67,16 +69,18 @@ def command(
     as_json: bool,
     words: tuple[str, ...],
 ) -> None:
-    """Run FILE, or CODE given with -c, and exit with its exit status.
+    """Run FILE, CODE given with -c, or the module given with -m, and exit with its exit status.
 
     Output appears as it is printed. Ctrl-C interrupts the program; the job and its output are kept in any case.
     """
-    if code is None and not words:
-        raise click.UsageError("Give a FILE to run, or -c CODE.")
+    from_words = code is None and module is None
+    if from_words and not words:
+        raise click.UsageError("Give a FILE to run, -c CODE or -m NAME.")
     request = ExecutionRequest(
-        script_path=None if code is not None else words[0],
+        script_path=words[0] if from_words else None,
         script_content=code,
-        args=words if code is not None else words[1:],
+        module=module,
+        args=words[1:] if from_words else words,
         use_uv=uv,
         python_version=python_version,
         dependencies=dependencies or None,

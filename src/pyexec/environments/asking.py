@@ -13,8 +13,9 @@ class Asked:
     """What a call asks for, as far as it matters for the way it is run.
 
     Attributes:
-        script: The script; a relative path starts at `directory`.
-        header_source: Its content.
+        script: The script; a relative path starts at `directory`. None where a module is run.
+        module: The module to run, as `python -m` does.
+        header_source: What may have a header: the script's content; empty for a module.
         args: Its arguments.
         use_uv: Whether there may be packages; else it runs on `python3` or `python` on PATH, as that is.
         python_version: A version, a range or a path; only with uv.
@@ -30,7 +31,8 @@ class Asked:
         folder, holder_lock: The execution's own folder, and the lock that says it lives.
     """
 
-    script: Path
+    script: Path | None
+    module: str | None = None
     header_source: bytes = field(repr=False)
     args: tuple[str, ...] = ()
     use_uv: bool = True
@@ -46,6 +48,15 @@ class Asked:
     environ: Mapping[str, str] = field(repr=False)
     folder: Path
     holder_lock: Path
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What comes after `python`."""
+        if self.script is None:
+            return ("-m", self.module or "", *self.args)
+        path = str(self.script)
+        # A script called `-c` must not be taken for an option.
+        return (f"./{path}" if path.startswith("-") else path, *self.args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

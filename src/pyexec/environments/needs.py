@@ -67,7 +67,7 @@ def needs_of(header: ScriptHeader, asked: Asked, environ: Mapping[str, str]) -> 
 
 def _of_script(header: ScriptHeader, asked: Asked) -> Needs:
     combine(header.dependencies, asked.dependencies)
-    script_folder = (asked.directory / asked.script).parent
+    script_folder = asked.directory if asked.script is None else (asked.directory / asked.script).parent
     applied = apply_settings(
         [anchored(one.strip(), script_folder) for one in header.dependencies],
         header.uv_settings,

@@ -22,7 +22,7 @@ from pyexec.environments.python_versions import parse_request, show
 from pyexec.environments.requirements import combine, editable_of, unmet
 from pyexec.environments.search import is_program
 from pyexec.environments.store import Environment, EnvironmentStore
-from pyexec.environments.uv import find_uv, script_arguments
+from pyexec.environments.uv import find_uv
 
 _BUILDER = ("-I", "-m", "pyexec.environments.build")
 
@@ -252,7 +252,7 @@ def _as_it_is(
     asked: Asked, interpreter: Interpreter, notes: tuple[str, ...], packages: tuple[str, ...] | None = None
 ) -> RunPlan:
     return RunPlan(
-        argv=(str(interpreter.path), *script_arguments(asked.script, asked.args)),
+        argv=(str(interpreter.path), *asked.arguments),
         strategy="uv-run",
         python=str(interpreter.path),
         python_version=show(interpreter.version),
@@ -264,7 +264,7 @@ def _as_it_is(
 
 def _in_ready(asked: Asked, environment: Environment, notes: tuple[str, ...]) -> RunPlan:
     return RunPlan(
-        argv=(str(environment.python), *script_arguments(asked.script, asked.args)),
+        argv=(str(environment.python), *asked.arguments),
         strategy="uv-run",
         python=str(environment.python),
         python_version=environment.python_version,
@@ -278,7 +278,7 @@ def _in_ready(asked: Asked, environment: Environment, notes: tuple[str, ...]) ->
 def _after(asked: Asked, order: BuildOrder, notes: tuple[str, ...]) -> RunPlan:
     return RunPlan(
         prepare=Preparation(argv=(sys.executable, *_BUILDER), stdin=order.to_json()),
-        argv=(order.python, *script_arguments(asked.script, asked.args)),
+        argv=(order.python, *asked.arguments),
         strategy="uv-run",
         python=order.python,
         python_version=order.python_version,

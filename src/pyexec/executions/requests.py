@@ -13,11 +13,12 @@ from pyexec.environments.names import check_name
 
 _TEXT_LENGTH = 200
 _PATH_LENGTH = 300
+_SOURCES = ("script_path", "script_content", "module")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """A request whose paths exist and whose values are allowed. `script` is None for inline code."""
+    """A request whose paths exist and whose values are allowed. `script` is None for inline code and modules."""
 
     request: ExecutionRequest
     directory: Path
@@ -43,12 +44,14 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
 
 
 def _check_source(request: ExecutionRequest, limits: ExecutionLimits) -> None:
-    if (request.script_path is None) == (request.script_content is None):
-        both = request.script_path is not None
+    given = [name for name in _SOURCES if getattr(request, name) is not None]
+    if len(given) != 1:
+        wrong = f"{' and '.join(given)} were given together" if given else "There is nothing to run"
+        raise InvalidArgumentError(f"{wrong}.", hint=f"Give exactly one of {', '.join(_SOURCES)}.")
+    if request.module is not None and not all(part.isidentifier() for part in request.module.split(".")):
         raise InvalidArgumentError(
-            f"{'Both' if both else 'Neither'} script_path {'and' if both else 'nor'} script_content "
-            f"{'were' if both else 'was'} given.",
-            hint="Give exactly one of the two.",
+            f"module is {request.module[:_TEXT_LENGTH]!r}; it must be a name as in an import, such as 'http.server'.",
+            hint="Its arguments go into args; the name of a module may differ from that of its distribution.",
         )
     for name, text in (("script_content", request.script_content), ("stdin", request.stdin)):
         if text is not None and len(text.encode("utf-8", "surrogatepass")) > limits.source:

@@ -43,7 +43,7 @@ class _Ready:
     checked: CheckedRequest
     env: dict[str, str] = field(repr=False)
     folder: Path
-    script: Path
+    script: Path | None
     source: bytes = field(repr=False)
 
 
@@ -140,7 +140,7 @@ class Submitter:
         env = child_environment(self._environ, checked.env_file, checked.request.env_vars)
         # A pipe makes Python hold back what it prints; who reads along wants each line now.
         env.setdefault("PYTHONUNBUFFERED", "1")
-        if checked.script is None:
+        if checked.request.script_content is not None:
             # Inline code lies elsewhere, and must find its neighbours all the same.
             _put_first(env, "PYTHONPATH", checked.directory)
         return env
@@ -150,6 +150,7 @@ class Submitter:
         plan = self._planner.plan(
             Asked(
                 script=ready.script,
+                module=request.module,
                 header_source=ready.source,
                 args=request.args,
                 use_uv=request.use_uv,
@@ -160,7 +161,7 @@ class Submitter:
                 environment=request.environment,
                 keep_as=request.keep_as,
                 directory=ready.checked.directory,
-                project=ready.checked.script is not None,
+                project=request.script_content is None,
                 owner=ready.owner,
                 environ=ready.env,
                 folder=ready.folder,
@@ -222,7 +223,7 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         label=None if request.label is None else legible(request.label),
         request_id=request.request_id,
         directory=legible(str(checked.directory)),
-        source="inline" if checked.script is None else legible(str(checked.script)),
+        source=_source_of(checked),
         strategy=plan.strategy,
         python=legible(plan.python),
         python_version=plan.python_version,
@@ -258,12 +259,21 @@ def _unreadable(checked: CheckedRequest, error: OSError) -> PyexecError:
     return StateUnusableError(f"The state folder cannot be written: {error.strerror}.")
 
 
-def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path, bytes]:
-    """Make the execution's folder; return the file to run and what is in it."""
+def _source_of(checked: CheckedRequest) -> str:
+    """Return what is run, as the record tells it."""
+    if checked.request.module is not None:
+        return f"-m {checked.request.module}"
+    return "inline" if checked.script is None else legible(str(checked.script))
+
+
+def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path | None, bytes]:
+    """Make the execution's folder; return the file to run, if it is one, and what is in it."""
     folder.mkdir(mode=0o700)
     if checked.script is not None:
         return checked.script, checked.script.read_bytes()
-    source = (checked.request.script_content or "").encode("utf-8", "surrogatepass")
+    if checked.request.script_content is None:
+        return None, b""
+    source = checked.request.script_content.encode("utf-8", "surrogatepass")
     code = folder / "code"
     code.mkdir(mode=0o700)
     script = code / INLINE_NAME
