@@ -16,6 +16,7 @@ class Asked:
         script: The script; a relative path starts at `directory`. None where a module is run.
         module: The module to run, as `python -m` does.
         header_source: What may have a header: the script's content; empty for a module.
+        tools: Packages that it is run with besides its own; only with uv.
         args: Its arguments.
         use_uv: Whether there may be packages; else it runs on `python3` or `python` on PATH, as that is.
         python_version: A version, a range or a path; only with uv.
@@ -34,6 +35,7 @@ class Asked:
     script: Path | None
     module: str | None = None
     header_source: bytes = field(repr=False)
+    tools: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     use_uv: bool = True
     python_version: str | None = None

@@ -36,7 +36,7 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
     _check_source(request, limits)
     _check_values(request, limits)
     directory = _existing_directory(request.directory, base)
-    script = _existing_file("script_path", request.script_path, directory)
+    script = _existing_file("script_path", request.script_path, directory, or_folder=True)
     env_file = _existing_file("env_file", request.env_file, directory)
     if request.request_id == "":
         request = replace(request, request_id=None)
@@ -123,14 +123,14 @@ def _existing_directory(name: str | None, base: Path) -> Path:
     return path.absolute()
 
 
-def _existing_file(argument: str, name: str | None, directory: Path) -> Path | None:
+def _existing_file(argument: str, name: str | None, directory: Path, *, or_folder: bool = False) -> Path | None:
     if name is None:
         return None
     path = directory / _expanded(argument, name)
     if not _exists(argument, path):
         hint = f"Relative paths count from {directory}."
         raise NotFoundError(f"{argument} {_short(path)} does not exist.", hint=hint)
-    if not path.is_file():
+    if not path.is_file() and not (or_folder and path.is_dir()):
         raise InvalidArgumentError(f"{argument} {_short(path)} is not a file.")
     return path
 

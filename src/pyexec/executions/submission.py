@@ -5,7 +5,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from anyio.to_thread import run_sync
@@ -21,6 +21,7 @@ from pyexec.environments.orders import Answer, write_answer
 from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
+from pyexec.executions.programs import Program, read_program
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
@@ -44,7 +45,8 @@ class _Ready:
     env: dict[str, str] = field(repr=False)
     folder: Path
     script: Path | None
-    source: bytes = field(repr=False)
+    program: Program
+    harness: Harness | None
 
 
 class Submitter:
@@ -115,14 +117,25 @@ class Submitter:
         execution_id = secrets.token_hex(ID_BYTES)
         folder = self._folder.execution(execution_id)
         try:
-            script, source = _place_source(folder, checked)
-            if request.harness is not None:
+            script, program = _place_source(folder, checked, self._limits.source)
+            harness = _combined(checked.request, program)
+            if harness is not None:
                 env[artifacts.VARIABLE] = str(artifacts.make_artifacts_folder(folder))
         except OSError as error:
             _discard(folder)
             raise _unreadable(checked, error) from error
+        except PyexecError:
+            _discard(folder)
+            raise
         return _Ready(
-            id=execution_id, owner=principal.key, checked=checked, env=env, folder=folder, script=script, source=source
+            id=execution_id,
+            owner=principal.key,
+            checked=checked,
+            env=env,
+            folder=folder,
+            script=script,
+            program=program,
+            harness=harness,
         )
 
     def _require_capacity(self, principal: Principal) -> None:
@@ -151,7 +164,8 @@ class Submitter:
             Asked(
                 script=ready.script,
                 module=request.module,
-                header_source=ready.source,
+                header_source=ready.program.header_source,
+                tools=ready.program.tools,
                 args=request.args,
                 use_uv=request.use_uv,
                 python_version=request.python_version,
@@ -189,7 +203,7 @@ class Submitter:
 
     def _launch(self, ready: "_Ready", plan: RunPlan, queue: Path, held: Claim) -> Launch:
         half = self._limits.kept_output // 2
-        harness = ready.checked.request.harness or Harness()
+        harness = ready.harness or Harness()
         return Launch(
             execution_id=ready.id,
             folder=ready.folder,
@@ -219,7 +233,7 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         id=ready.id,
         owner=principal.key,
         state="pending",
-        kind=request.kind,
+        kind="notebook" if ready.program.tools and request.kind == "script" else request.kind,
         label=None if request.label is None else legible(request.label),
         request_id=request.request_id,
         directory=legible(str(checked.directory)),
@@ -227,7 +241,7 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         strategy=plan.strategy,
         python=legible(plan.python),
         python_version=plan.python_version,
-        notes=plan.notes,
+        notes=plan.notes if ready.program.result is None else (*plan.notes, _kept(ready.id, ready.program.result)),
         dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,
@@ -266,19 +280,39 @@ def _source_of(checked: CheckedRequest) -> str:
     return "inline" if checked.script is None else legible(str(checked.script))
 
 
-def _place_source(folder: Path, checked: CheckedRequest) -> tuple[Path | None, bytes]:
-    """Make the execution's folder; return the file to run, if it is one, and what is in it."""
+def _kept(execution_id: str, name: str) -> str:
+    return f"With its outputs it is kept as job-file://{execution_id}/{name}."
+
+
+def _combined(request: ExecutionRequest, program: Program) -> Harness | None:
+    """Put what a tool wants around the program around what the program itself takes to run."""
+    if program.harness is None:
+        return request.harness
+    if request.stdin is not None:
+        raise InvalidArgumentError("stdin was given, and the cells of a notebook cannot read any.")
+    if request.harness is None:
+        return program.harness
+    if request.harness.options:
+        raise InvalidArgumentError(
+            "A notebook cannot be looked into while it runs: its cells run in a process of their own.",
+            hint="Run a script instead: `jupyter nbconvert --to script` makes one of it.",
+        )
+    return replace(program.harness, before=request.harness.before)
+
+
+def _place_source(folder: Path, checked: CheckedRequest, most: int) -> tuple[Path | None, Program]:
+    """Make the execution's folder; return the path to run, if it is one, and what it is."""
     folder.mkdir(mode=0o700)
     if checked.script is not None:
-        return checked.script, checked.script.read_bytes()
+        return checked.script, read_program(checked.script, most)
     if checked.request.script_content is None:
-        return None, b""
+        return None, Program()
     source = checked.request.script_content.encode("utf-8", "surrogatepass")
     code = folder / "code"
     code.mkdir(mode=0o700)
     script = code / INLINE_NAME
     script.write_bytes(source)
-    return script, source
+    return script, Program(header_source=source)
 
 
 def _discard(folder: Path) -> None:
