@@ -26,7 +26,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str, Words]] = {
         RUN,
         {**FILE, "script_path": "/tmp"},
         "invalid_argument",
-        ("script_path /tmp", "not a file"),
+        ("script_path /tmp is a folder without a __main__.py", "Name a file in it"),
     ),
     "env file": (RUN, {**INLINE, "env_file": "gone.env"}, "not_found", ("env_file /tmp/gone.env", "does not exist")),
     "env file is a folder": (RUN, {**INLINE, "env_file": "/tmp"}, "invalid_argument", ("env_file /tmp", "not a file")),

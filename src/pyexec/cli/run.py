@@ -15,6 +15,7 @@ from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
 from pyexec.executions.advice import advice_for, error_of
+from pyexec.storage.artifacts import FOLDER
 
 NO_EXIT_CODE = 1
 INTERRUPTED = 128 + signal.SIGINT
@@ -99,15 +100,19 @@ def command(
         )
         return
     try:
-        execution, stderr_end = session.run(lambda services, who: _attend(services, who, request), directory)
+        execution, stderr_end, made = session.run(lambda services, who: _attend(services, who, request), directory)
     except BrokenPipeError:
         session.leave_broken_pipe()
     else:
+        for file in made:
+            click.echo(f"pyexec: made {file}", err=True)
         sys.exit(_report(execution, stderr_end))
 
 
-async def _attend(services: Services, principal: Principal, request: ExecutionRequest) -> tuple[Execution, str]:
-    """Run it in the foreground: pass its output on, and interrupts to it."""
+async def _attend(
+    services: Services, principal: Principal, request: ExecutionRequest
+) -> tuple[Execution, str, list[Path]]:
+    """Run it in the foreground: pass its output on, and interrupts to it; return what it made too."""
     service = services.executions
     execution = await service.submit(principal, request)
     unread = False
@@ -124,7 +129,10 @@ async def _attend(services: Services, principal: Principal, request: ExecutionRe
     if unread:
         raise BrokenPipeError
     reading = await service.read(principal, execution.id)
-    return reading.execution, reading.output.stderr.text
+    made = [
+        service.folder_of(execution) / FOLDER / one.name for one in await service.artifacts(principal, execution.id)
+    ]
+    return reading.execution, reading.output.stderr.text, made
 
 
 def _report(execution: Execution, stderr: str) -> int:

@@ -100,7 +100,6 @@ def test_what_does_not_exist_is_named(base: Path, values: dict[str, str]) -> Non
     ("values", "named"),
     [
         ({"script_content": "1", "directory": "main.py"}, "directory"),
-        ({"script_path": "sub"}, "script_path"),
         ({"script_content": "1", "env_file": "sub"}, "env_file"),
         ({"script_content": "1", "directory": ""}, "directory"),
         ({"script_path": ""}, "script_path"),
