@@ -49,7 +49,7 @@ class Told:
         self._number = 0
         self._in_cell = 0
         self._pictures = 0
-        self._line_open = False
+        self._in_line: set[TextIO] = set()
 
     def start(self, number: int) -> None:
         """Say which cell comes."""
@@ -123,10 +123,10 @@ class Told:
         return "\n".join([*head, *lines, last if value else name]) + "\n"
 
     def _say(self, text: str, to: TextIO, *, line: bool = True) -> None:
-        """Write; what is a line of ours starts a line on stdout."""
-        if to is sys.stdout and text:
-            text = f"\n{text}" if line and self._line_open else text
-            self._line_open = not text.endswith("\n")
+        """Write; what is a line of ours starts a line."""
+        if text:
+            text = f"\n{text}" if line and to in self._in_line else text
+            (self._in_line.discard if text.endswith("\n") else self._in_line.add)(to)
         to.write(text)
         to.flush()
 
@@ -219,8 +219,10 @@ class Run:
             return output
 
         client.process_message = process_message
+        # With this variable ipykernel would leave out what children write.
+        env = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
         streams = {"stdout": log, "stderr": log}
-        async with client.async_setup_kernel(cleanup_kc=True, cwd=os.getcwd(), **streams):
+        async with client.async_setup_kernel(cleanup_kc=True, cwd=os.getcwd(), env=env, **streams):
             self._process = client.km.provisioner.process
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGINT, self._interrupt)
@@ -308,10 +310,10 @@ def main() -> int:
         why = f"The Python that runs the notebook ({sys.executable}) needs the packages nbclient and ipykernel."
         sys.stderr.write(f"{type(error).__name__}: {error}\n{why}\n")
         return 1
-    folder = os.environ.get("PYEXEC_ARTIFACTS", "")
-    code = Run(sys.argv[1], sys.argv[2:], folder).run()
+    code = Run(sys.argv[1], sys.argv[2:], os.environ["PYEXEC_ARTIFACTS"]).run()
     if code < 0:  # The kernel's end is ours.
-        signal.signal(-code, signal.SIG_DFL)
+        with suppress(OSError):
+            signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return abs(code)
 

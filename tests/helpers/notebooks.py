@@ -6,13 +6,16 @@ from typing import Any
 
 
 def write_notebook(path: Path, *cells: str, **changes: Any) -> Path:
-    """Write a notebook with these code cells, between a heading and outputs from another time."""
+    """Write a notebook with a heading and these code cells, which have outputs from another time.
+
+    A cell that begins with `# may fail` has the tag that lets it.
+    """
     old = {"output_type": "stream", "name": "stdout", "text": ["from another time\n"]}
     code = [
         {
             "cell_type": "code",
             "id": f"cell-{number}",
-            "metadata": {},
+            "metadata": {"tags": ["raises-exception"]} if source.startswith("# may fail") else {},
             "execution_count": 99,
             "outputs": [old],
             "source": source.splitlines(keepends=True),

@@ -30,7 +30,8 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-c", "code", help="Run this code instead of a file.")
-@click.option("-m", "module", metavar="NAME", help="Run this module, as python -m does.")
+# A flag, so that all that follows the name is the module's, whatever it looks like.
+@click.option("-m", "is_module", is_flag=True, help="FILE is a module: run it as python -m does.")
 @click.option(
     "--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable."
 )
@@ -53,7 +54,7 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 def command(
     *,
     code: str | None,
-    module: str | None,
+    is_module: bool,
     dependencies: tuple[str, ...],
     constraints: tuple[str, ...],
     index_url: str | None,
@@ -70,18 +71,19 @@ def command(
     as_json: bool,
     words: tuple[str, ...],
 ) -> None:
-    """Run FILE, CODE given with -c, or the module given with -m, and exit with its exit status.
+    """Run FILE, or CODE given with -c, and exit with its exit status.
 
     Output appears as it is printed. Ctrl-C interrupts the program; the job and its output are kept in any case.
     """
-    from_words = code is None and module is None
-    if from_words and not words:
-        raise click.UsageError("Give a FILE to run, -c CODE or -m NAME.")
+    if code is None and not words:
+        raise click.UsageError("Give a FILE to run, or -c CODE.")
+    if code is not None and is_module:
+        raise click.UsageError("-c and -m exclude each other.")
     request = ExecutionRequest(
-        script_path=words[0] if from_words else None,
+        script_path=None if code is not None or is_module else words[0],
         script_content=code,
-        module=module,
-        args=words[1:] if from_words else words,
+        module=words[0] if is_module else None,
+        args=words if code is not None else words[1:],
         use_uv=uv,
         python_version=python_version,
         dependencies=dependencies or None,
