@@ -18,6 +18,7 @@ from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
 from pyexec.executions.advice import advice_for, error_of
+from pyexec.storage.artifacts import FOLDER
 
 NO_EXIT_CODE = 1
 INTERRUPTED = 128 + signal.SIGINT
@@ -33,6 +34,8 @@ def variables(_context: click.Context, _parameter: click.Parameter, values: tupl
 
 @click.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("-c", "code", help="Run this code instead of a file.")
+# A flag, so that all that follows the name is the module's, whatever it looks like.
+@click.option("-m", "is_module", is_flag=True, help="FILE is a module: run it as python -m does.")
 @click.option(
     "--with", "dependencies", multiple=True, metavar="REQUIREMENT", help="A package that is needed; repeatable."
 )
@@ -55,6 +58,7 @@ def variables(_context: click.Context, _parameter: click.Parameter, values: tupl
 def command(
     *,
     code: str | None,
+    is_module: bool,
     dependencies: tuple[str, ...],
     constraints: tuple[str, ...],
     index_url: str | None,
@@ -78,9 +82,12 @@ def command(
     warn_of_secrets(variables=env, index_url=index_url, texts=(*dependencies, *constraints))
     if code is None and not words:
         raise click.UsageError("Give a FILE to run, or -c CODE.")
+    if code is not None and is_module:
+        raise click.UsageError("-c and -m exclude each other.")
     request = ExecutionRequest(
-        script_path=None if code is not None else words[0],
+        script_path=None if code is not None or is_module else words[0],
         script_content=code,
+        module=words[0] if is_module else None,
         args=words if code is not None else words[1:],
         use_uv=uv,
         python_version=python_version,
@@ -130,6 +137,8 @@ async def attend(services: Services, principal: Principal, request: ExecutionReq
     if unread:
         raise BrokenPipeError
     reading = await service.read(principal, execution.id)
+    for one in await service.artifacts(principal, execution.id):
+        click.echo(f"pyexec: made {service.folder_of(execution) / FOLDER / one.name}", err=True)
     return reading.execution, reading.output.stderr.text
 
 

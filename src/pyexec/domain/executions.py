@@ -108,7 +108,7 @@ class Harness:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionRequest:
-    """What a caller asks for.
+    """What a caller asks for: one of `script_path`, `script_content` and `module` (as for `python -m`), and how.
 
     Values of `env_vars` and `stdin` are secret, and so are credentials in requirements and in `index_url`: they are
     never stored or shown. `environment` names one to run in, `keep_as` gives a name to the one that is made.
@@ -117,6 +117,7 @@ class ExecutionRequest:
     directory: str | None = None
     script_path: str | None = None
     script_content: str | None = None
+    module: str | None = None
     args: tuple[str, ...] = ()
     use_uv: bool = True
     python_version: str | None = None

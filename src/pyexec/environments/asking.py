@@ -13,8 +13,10 @@ class Asked:
     """What a call asks for, as far as it matters for the way it is run.
 
     Attributes:
-        script: The script; a relative path starts at `directory`.
-        header_source: Its content.
+        script: The script; a relative path starts at `directory`. None where a module is run.
+        module: The module to run, as `python -m` does.
+        header_source: What may have a header: the script's content; empty for a module.
+        tools: Packages that it is run with besides its own; only with uv.
         args: Its arguments.
         use_uv: Whether there may be packages; else it runs on `python3` or `python` on PATH, as that is.
         python_version: A version, a range or a path; only with uv.
@@ -31,8 +33,10 @@ class Asked:
         holder_lock: The lock, in the execution's own folder, that says it lives.
     """
 
-    script: Path
+    script: Path | None
+    module: str | None = None
     header_source: bytes = field(repr=False)
+    tools: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     use_uv: bool = True
     python_version: str | None = None
@@ -52,6 +56,15 @@ class Asked:
     def holder(self) -> str:
         """Who leases the environment: the execution, by its id. A companion of it has another `folder`."""
         return self.holder_lock.parent.name
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What comes after `python`."""
+        if self.script is None:
+            return ("-m", self.module or "", *self.args)
+        path = str(self.script)
+        # A script called `-c` must not be taken for an option.
+        return (f"./{path}" if path.startswith("-") else path, *self.args)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

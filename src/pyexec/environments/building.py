@@ -131,10 +131,10 @@ class Builder:
         started = time.monotonic()
         if self._order.project is not None:
             lock, from_cache = self._export(self._order.project), False
+            if self._order.requirements:
+                lock, from_cache = self._beside(lock, or_offline=or_offline)
         elif self._order.requirements:
-            count = len(self._order.requirements)
-            self._say(f"resolving {count} requirement{'s' if count > 1 else ''}")
-            lock, from_cache = self._compile(or_offline=or_offline)
+            lock, from_cache = self._compile(self._order.constraints, or_offline=or_offline)
         else:
             lock, from_cache = "", False
         count = len(read_lock(lock))
@@ -151,8 +151,19 @@ class Builder:
             resolution = replace(resolution, created_at=now - fresh, put_off_until=now + min(RETRY_SECONDS, fresh))
         return resolution, lock
 
-    def _compile(self, *, or_offline: bool) -> tuple[str, bool]:
+    def _beside(self, lock: str, *, or_offline: bool) -> tuple[str, bool]:
+        """Add the requirements to a project's lock, which keeps its versions."""
+        locked = [line for line in read_lock(lock) if line.applies(self._python_version)]
+        names = {line.distribution for line in locked}
+        pins = tuple(line.text for line in locked if line.distribution is not None and line.name is None)
+        more, from_cache = self._compile(pins, or_offline=or_offline)
+        added = [line.full for line in read_lock(more) if line.distribution not in names]
+        return "\n".join((lock.rstrip("\n"), *added, "")), from_cache
+
+    def _compile(self, constraints: tuple[str, ...], *, or_offline: bool) -> tuple[str, bool]:
         order = self._order
+        count = len(order.requirements)
+        self._say(f"resolving {count} requirement{'s' if count > 1 else ''}")
         refreshed: list[str] = []
         for path in filter(None, map(local_path, order.requirements)):
             if path.is_dir():  # uv takes a project for unchanged while its pyproject.toml is.
@@ -167,7 +178,7 @@ class Builder:
                 *(*refreshed, *order.options, "-"),
                 again=or_offline,
                 stdin="".join(f"{one}\n" for one in self._requirements),
-                constraints=order.constraints,
+                constraints=constraints,
                 variables=_build_elsewhere(Path(scratch)),
             )
             return stripped(written.read_text("utf-8") if written.exists() else ""), from_cache
@@ -239,7 +250,7 @@ class Builder:
                 one.forget_credentials()
             paths = [*self._order.paths, *(str(source_root(path)) for path in own)]
             if paths:
-                (site / _PATHS_FILE).write_text("".join(f"{path}\n" for path in paths), "utf-8")
+                (site / _PATHS_FILE).write_text("".join(f"{_path_line(path)}\n" for path in paths), "utf-8")
             environment = Environment(
                 digest=digest,
                 python=folder / "bin" / "python",
@@ -350,6 +361,11 @@ def _build_elsewhere(scratch: Path) -> dict[str, str]:
     config = scratch / "distutils.cfg"
     config.write_text(f"[egg_info]\negg_base={scratch}\n[build]\nbuild_base={scratch / 'build'}\n", "utf-8")
     return {"DIST_EXTRA_CONFIG": str(config), "GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def _path_line(path: str) -> str:
+    """Return the line for a path file; where packages are installed, their own such files count too."""
+    return f"import site; site.addsitedir({path!r})" if path.endswith("/site-packages") else path
 
 
 def _size(folder: Path) -> int:

@@ -64,7 +64,7 @@ class EnvironmentRequest:
         constraints: Versions that must not be left by what else is installed.
         options: For uv.
         index_url: The package index to use in place of the usual one.
-        project: A project whose lock counts in place of `requirements`.
+        project: A project whose lock counts before `requirements`.
         paths: Folders that modules are imported from besides.
     """
 

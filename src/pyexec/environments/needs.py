@@ -1,7 +1,7 @@
 """Which packages and which Python a script needs, and who says so."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyexec.environments.asking import Asked
@@ -9,7 +9,7 @@ from pyexec.environments.headers import ScriptHeader
 from pyexec.environments.keys import LockedProject
 from pyexec.environments.local import source_root
 from pyexec.environments.projects import Project, read_project
-from pyexec.environments.requirements import anchored, combine
+from pyexec.environments.requirements import anchored, combine, distribution_name
 from pyexec.environments.sources import apply_settings
 
 HEADER = "the script's header"
@@ -26,7 +26,7 @@ class Needs:
         requires_in: How to call the place that says so.
         apart: Whether it sees these packages only, also when there are none.
         options: For uv.
-        project: A project whose lock counts in place of `requirements`.
+        project: A project whose lock counts before `requirements`.
         paths: Folders that modules are imported from besides.
         notes: What the reader of the result should know, a sentence each.
     """
@@ -65,9 +65,17 @@ def needs_of(header: ScriptHeader, asked: Asked, environ: Mapping[str, str]) -> 
     return _of_project(found)
 
 
+def with_tools(needs: Needs, tools: Sequence[str]) -> Needs:
+    """Add packages that it is run with, where it does not ask for them itself."""
+    names = {distribution_name(one) for one in needs.requirements}
+    missing = tuple(tool for tool in tools if tool not in names)
+    return replace(needs, requirements=needs.requirements + missing)
+
+
 def _of_script(header: ScriptHeader, asked: Asked) -> Needs:
     combine(header.dependencies, asked.dependencies)
-    script_folder = (asked.directory / asked.script).parent
+    script = asked.directory / (asked.script or "")
+    script_folder = script if script.is_dir() else script.parent
     applied = apply_settings(
         [anchored(one.strip(), script_folder) for one in header.dependencies],
         header.uv_settings,

@@ -27,7 +27,7 @@ class BuildOrder:
         python_version: The version of the interpreter, where it is here.
         python_here: The versions that are here instead, where it is not.
         requirements, editables, constraints, options, index_url, paths: As in `EnvironmentRequest`.
-        project, project_lock: The folder and the lock of a project whose lock counts.
+        project, project_lock: The folder and the lock of a project whose lock counts before `requirements`.
         cwd: The folder that uv works in, which says whose settings count.
         digest, lock: The environment and what is in it, where both are known; nothing is resolved then.
         fresh_seconds: How old a resolution may be.

@@ -15,14 +15,14 @@ from pyexec.environments.keys import EnvironmentRequest, request_key
 from pyexec.environments.local import local_path
 from pyexec.environments.locked import read_lock
 from pyexec.environments.names import NamedEnvironment, NameRegister
-from pyexec.environments.needs import HEADER, Needs, needs_of
+from pyexec.environments.needs import HEADER, Needs, needs_of, with_tools
 from pyexec.environments.orders import BuildOrder
-from pyexec.environments.projects import find_virtual_environment
+from pyexec.environments.projects import find_virtual_environment, packages_of
 from pyexec.environments.python_versions import parse_request, show
 from pyexec.environments.requirements import combine, editable_of, unmet
 from pyexec.environments.search import is_program
 from pyexec.environments.store import Environment, EnvironmentStore
-from pyexec.environments.uv import find_uv, script_arguments
+from pyexec.environments.uv import find_uv
 
 _BUILDER = ("-I", "-m", "pyexec.environments.build")
 
@@ -83,9 +83,10 @@ class Planner:
         uv = self._find_uv()
         needs = needs_of(header, asked, self._environ)
         if not needs.apart and needs.project is None and asked.project:
-            plan = self._in_virtual_environment(asked, needs)
+            plan = self._in_virtual_environment(asked, needs, uv)
             if plan is not None:
                 return plan
+        needs = with_tools(needs, asked.tools)
         choice = choose(
             self._finder,
             self._environ,
@@ -196,17 +197,26 @@ class Planner:
                     hint="Leave one of them out, or create another environment.",
                 )
         environment = self._store.get(named.digest)
+        here = environment.packages if environment else [line.text for line in read_lock(named.lock)]
+        lacking = unmet(asked.tools, here, named.python_version)
+        if lacking:
+            raise InvalidArgumentError(
+                f"The environment {named.name!r} lacks what a notebook is run with: {', '.join(lacking)}.",
+                hint=f"Create one that has {' and '.join(asked.tools)} too, or leave environment out.",
+            )
         asked_for = combine(header.dependencies, ())
-        packages = environment.packages if environment else [line.text for line in read_lock(named.lock)]
-        missing = unmet(asked_for, packages, named.python_version)
+        missing = unmet(asked_for, here, named.python_version)
         if missing:
             raise InvalidArgumentError(
                 f"The environment {named.name!r} lacks what {HEADER} asks for: {', '.join(missing)}.",
                 hint="Leave environment out, or create one that has it.",
             )
 
-    def _in_virtual_environment(self, asked: Asked, needs: Needs) -> RunPlan | None:
-        """Run it in the `.venv` that somebody keeps there, as it is; None where there is none that fits."""
+    def _in_virtual_environment(self, asked: Asked, needs: Needs, uv: Path) -> RunPlan | None:
+        """Run it in the `.venv` that somebody keeps there, as it is; None where there is none that fits.
+
+        Where that lacks tools to run it with, they come from an environment of ours that sees what is in the `.venv`.
+        """
         python = find_virtual_environment(asked.directory, self._environ)
         if python is None:
             return None
@@ -216,9 +226,19 @@ class Planner:
             return None
         version = show(found.version)
         asked_for = (asked.python_version, needs.requires_python)
-        if all(text is None or _accepts(text, version) for text in asked_for):
+        if not all(text is None or _accepts(text, version) for text in asked_for):
+            return None
+        site = packages_of(python, found.version)
+        missing = [tool for tool in asked.tools if next(site.glob(f"{tool}-*.dist-info"), None) is None]
+        if not missing:
             return _as_it_is(asked, found, ())
-        return None
+        folder = python.parents[1]
+        note = (
+            f"{folder} has no {' and no '.join(missing)}, so it ran in an environment of its own, where the packages "
+            f"of that one come after those of {' and '.join(asked.tools)}."
+        )
+        behind = Needs(requirements=asked.tools, paths=(site,), notes=(note,))
+        return self._apart(asked, behind, Choice(python=str(found.path), interpreter=found), uv)
 
     def _without_uv(self, asked: Asked) -> RunPlan:
         for name, value in (
@@ -252,7 +272,7 @@ def _as_it_is(
     asked: Asked, interpreter: Interpreter, notes: tuple[str, ...], packages: tuple[str, ...] | None = None
 ) -> RunPlan:
     return RunPlan(
-        argv=(str(interpreter.path), *script_arguments(asked.script, asked.args)),
+        argv=(str(interpreter.path), *asked.arguments),
         strategy="uv-run",
         python=str(interpreter.path),
         python_version=show(interpreter.version),
@@ -264,7 +284,7 @@ def _as_it_is(
 
 def _in_ready(asked: Asked, environment: Environment, notes: tuple[str, ...]) -> RunPlan:
     return RunPlan(
-        argv=(str(environment.python), *script_arguments(asked.script, asked.args)),
+        argv=(str(environment.python), *asked.arguments),
         strategy="uv-run",
         python=str(environment.python),
         python_version=environment.python_version,
@@ -278,7 +298,7 @@ def _in_ready(asked: Asked, environment: Environment, notes: tuple[str, ...]) ->
 def _after(asked: Asked, order: BuildOrder, notes: tuple[str, ...]) -> RunPlan:
     return RunPlan(
         prepare=Preparation(argv=(sys.executable, *_BUILDER), stdin=order.to_json()),
-        argv=(order.python, *script_arguments(asked.script, asked.args)),
+        argv=(order.python, *asked.arguments),
         strategy="uv-run",
         python=order.python,
         python_version=order.python_version,

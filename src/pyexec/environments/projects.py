@@ -75,6 +75,11 @@ def find_virtual_environment(directory: Path, environ: Mapping[str, str]) -> Pat
     return None
 
 
+def packages_of(python: Path, version: tuple[int, ...]) -> Path:
+    """Return where the packages of the virtual environment lie that has this interpreter."""
+    return python.parents[1] / "lib" / f"python{version[0]}.{version[1]}" / "site-packages"
+
+
 def _folders(directory: Path, user: Path | None) -> Iterator[Path]:
     above: list[Path] = []
     for folder in (directory, *directory.parents):

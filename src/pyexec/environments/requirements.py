@@ -72,6 +72,13 @@ def combine(
     return tuple(entry.text for entry in unique.values())
 
 
+def distribution_name(requirement: str) -> str | None:
+    """Return the normalised name in a valid requirement; None where only a path is given."""
+    if is_local(requirement) or editable_of(requirement) is not None:
+        return None
+    return canonicalize_name(Requirement(requirement).name)
+
+
 def is_local(requirement: str) -> bool:
     """Tell whether a requirement is the path of a local project or wheel, or its `file://` URL."""
     return requirement.startswith(_LOCAL_STARTS) or requirement in {".", ".."}

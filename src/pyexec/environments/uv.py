@@ -1,6 +1,6 @@
 """uv, the program that makes environments: where it is, and what its settings let us do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from pyexec.domain.errors import UvNotFoundError
@@ -36,12 +36,6 @@ def find_uv(environ: Mapping[str, str], own_prefix: Path) -> Path:
         "uv is needed to run this and is not installed.",
         hint="Install it with `pip install uv`, or run with use_uv=false, which installs no packages.",
     )
-
-
-def script_arguments(script: Path, args: Sequence[str]) -> tuple[str, ...]:
-    """Return what comes after `python`; a script called `-c` must not be taken for an option."""
-    path = str(script)
-    return (f"./{path}" if path.startswith("-") else path, *args)
 
 
 def patience(environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,11 @@ from pyexec.environments.distributions import REMOVED, distribution_of
 _NO_MODULE = re.compile(
     r"^ModuleNotFoundError: No module named '([\w.]+)'(?:; '([\w.]+)' is not a package)?", re.MULTILINE
 )
+# What Python itself says when there is nothing for its -m.
+_NOTHING_TO_RUN = re.compile(
+    r"^\S.*: (No module named ([\w.]+)(?:; '([\w.]+)' is a package and cannot be directly executed)?"
+    r"|Error while finding module specification for .* \(\w+: No module named '([\w.]+)'.*\))$"
+)
 _NO_STDIN = re.compile(r"^EOFError: EOF when reading a line", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):\n"
 _ERROR_LINE = re.compile(r"^((?:\w[\w.]*)?(?:Error|Exception|Interrupt|Exit|Warning|Group)\b.*)$", re.MULTILINE)
@@ -34,7 +39,8 @@ def error_of(execution: Execution, stderr: str) -> str | None:
         return None
     match outcome.kind:
         case "exited":
-            return _of_exit(outcome, stderr)
+            found = _not_to_run(execution, stderr)
+            return found[1] if found else _of_exit(outcome, stderr)
         case "signalled":
             sent = f"It was ended by {outcome.signal} (exit code {outcome.exit_code}), which pyexec did not send."
             return f"{sent} {outcome.reason}" if outcome.reason else sent
@@ -51,10 +57,20 @@ def advice_for(execution: Execution, stderr: str) -> str | None:
     if outcome is None:
         return None
     if outcome.kind == "exited":
+        found = _not_to_run(execution, stderr)
+        if found:
+            return _for_package(found[3]) if found[3] else _for_missing(found[2] or found[4])
         return _for_stderr(stderr) if outcome.exit_code else None
     if outcome.kind == "signalled" and outcome.signal != "SIGKILL":
         return None
     return _ADVICE.get(outcome.kind)
+
+
+def _not_to_run(execution: Execution, stderr: str) -> re.Match[str] | None:
+    """Tell whether a module could not be started at all; the module's own failures are read like any other."""
+    if not execution.source.startswith("-m "):
+        return None
+    return _NOTHING_TO_RUN.match(stderr.rstrip().rpartition("\n")[2])
 
 
 def _of_exit(outcome: Outcome, stderr: str) -> str:
@@ -95,6 +111,10 @@ def _for_missing(module: str) -> str:
         f"The module {module!r} is not there; name the distribution that has it in dependencies "
         "(imports are never guessed into installs)."
     )
+
+
+def _for_package(name: str) -> str:
+    return f"The package {name!r} has no __main__.py; name one of its modules."
 
 
 def _for_no_package(name: str) -> str | None:

@@ -13,11 +13,12 @@ from pyexec.environments.names import check_name
 
 _TEXT_LENGTH = 200
 _PATH_LENGTH = 300
+_SOURCES = ("script_path", "script_content", "module")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRequest:
-    """A request whose paths exist and whose values are allowed. `script` is None for inline code."""
+    """A request whose paths exist and whose values are allowed. `script` is None for inline code and modules."""
 
     request: ExecutionRequest
     directory: Path
@@ -35,7 +36,7 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
     _check_source(request, limits)
     _check_values(request, limits)
     directory = existing_directory(request.directory, base)
-    script = _existing_file("script_path", request.script_path, directory)
+    script = _existing_file("script_path", request.script_path, directory, or_folder=True)
     env_file = _existing_file("env_file", request.env_file, directory)
     if request.request_id == "":
         request = replace(request, request_id=None)
@@ -43,12 +44,14 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
 
 
 def _check_source(request: ExecutionRequest, limits: ExecutionLimits) -> None:
-    if (request.script_path is None) == (request.script_content is None):
-        both = request.script_path is not None
+    given = [name for name in _SOURCES if getattr(request, name) is not None]
+    if len(given) != 1:
+        wrong = f"{' and '.join(given)} were given together" if given else "There is nothing to run"
+        raise InvalidArgumentError(f"{wrong}.", hint=f"Give exactly one of {', '.join(_SOURCES)}.")
+    if request.module is not None and not all(part.isidentifier() for part in request.module.split(".")):
         raise InvalidArgumentError(
-            f"{'Both' if both else 'Neither'} script_path {'and' if both else 'nor'} script_content "
-            f"{'were' if both else 'was'} given.",
-            hint="Give exactly one of the two.",
+            f"module is {request.module[:_TEXT_LENGTH]!r}; it must be a name as in an import, such as 'http.server'.",
+            hint="Its arguments go into args; the name of a module may differ from that of its distribution.",
         )
     for name, text in (("script_content", request.script_content), ("stdin", request.stdin)):
         if text is not None and len(text.encode("utf-8", "surrogatepass")) > limits.source:
@@ -126,11 +129,11 @@ def existing_directory(name: str | None, base: Path) -> Path:
     return path.absolute()
 
 
-def _existing_file(argument: str, name: str | None, directory: Path) -> Path | None:
+def _existing_file(argument: str, name: str | None, directory: Path, *, or_folder: bool = False) -> Path | None:
     if name is None:
         return None
     path = existing_path(argument, name, directory)
-    if not path.is_file():
+    if not path.is_file() and not (or_folder and path.is_dir()):
         raise InvalidArgumentError(f"{argument} {_short(path)} is not a file.")
     return path
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anyio.to_thread import run_sync
 
-from pyexec.domain.errors import InvalidArgumentError, PyexecError, QueueFullError, StateUnusableError
+from pyexec.domain.errors import PyexecError, QueueFullError
 from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
@@ -23,19 +23,17 @@ from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed, told
 from pyexec.executions.keeping import keep_inline_code
+from pyexec.executions.placing import Placed, place, source_of
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
-from pyexec.sandbox.inline import leading_to
 from pyexec.sandbox.ports import Launch, Preparing, Wall
 from pyexec.scripts.autosaved import AutosavedScripts
-from pyexec.storage import artifacts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
 ID_BYTES = 16
-INLINE_NAME = "script.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +46,7 @@ class _Ready:
     env: dict[str, str] = field(repr=False)
     folder: Path
     lock: Path
-    script: Path
-    source: bytes = field(repr=False)
+    placed: Placed
 
 
 class Submitter:
@@ -110,7 +107,7 @@ class Submitter:
             _discard(ready.folder)
             raise
         if request.script_content:  # Not before: nobody shall wait for this.
-            keep_inline_code(self._autosaved, execution, request, ready.source)
+            keep_inline_code(self._autosaved, execution, request, ready.placed.program.header_source)
         return execution
 
     def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":
@@ -126,12 +123,10 @@ class Submitter:
         execution_id = secrets.token_hex(ID_BYTES)
         folder = self._folder.execution(execution_id)
         try:
-            script, source = _place_source(folder, checked, env)
-            if request.harness is not None:
-                env[artifacts.VARIABLE] = str(artifacts.make_artifacts_folder(folder))
-        except OSError as error:
+            placed = place(folder, checked, env, self._limits.source)
+        except PyexecError:
             _discard(folder)
-            raise _unreadable(checked, error) from error
+            raise
         return _Ready(
             id=execution_id,
             owner=principal.key,
@@ -139,8 +134,7 @@ class Submitter:
             env=env,
             folder=folder,
             lock=folder / LOCK,
-            script=script,
-            source=source,
+            placed=placed,
         )
 
     def _companions(self, main: _Ready) -> list[tuple[_Ready, RunPlan]]:
@@ -151,11 +145,8 @@ class Submitter:
             checked = check_request(request, self._limits, self._directory)
             folder = companion_folder(main.folder, number)
             env = self._child_environment(checked, measured=True)
-            try:
-                script, source = _place_source(folder, checked, env)
-            except OSError as error:
-                raise _unreadable(checked, error) from error
-            ready = replace(main, checked=checked, env=env, folder=folder, script=script, source=source)
+            placed = place(folder, checked, env, self._limits.source)
+            ready = replace(main, checked=checked, env=env, folder=folder, placed=placed)
             plan = self._plan(ready)
             if plan.prepare is None:
                 write_answer(folder, _answer(plan))
@@ -185,8 +176,10 @@ class Submitter:
         request = ready.checked.request
         plan = self._planner.plan(
             Asked(
-                script=ready.script,
-                header_source=ready.source,
+                script=ready.placed.script,
+                module=request.module,
+                header_source=ready.placed.program.header_source,
+                tools=ready.placed.program.tools,
                 args=request.args,
                 use_uv=request.use_uv,
                 python_version=request.python_version,
@@ -196,7 +189,7 @@ class Submitter:
                 environment=request.environment,
                 keep_as=request.keep_as,
                 directory=ready.checked.directory,
-                project=ready.checked.script is not None,
+                project=request.script_content is None,
                 owner=ready.owner,
                 environ=ready.env,
                 folder=ready.folder,
@@ -228,7 +221,7 @@ class Submitter:
         self, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]", queue: Path, held: Claim
     ) -> Launch:
         half = self._limits.kept_output // 2
-        harness = ready.checked.request.harness or Harness()
+        harness = ready.placed.harness or Harness()
         programs = [(ready, plan), *companions]
         instructions = told(harness, ready.folder, [_planned(*one) for one in programs])
         return Launch(
@@ -256,21 +249,22 @@ class Submitter:
 
 
 def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution:
-    checked = ready.checked
+    checked, program = ready.checked, ready.placed.program
     request = checked.request
+    kept = () if program.result is None else (_kept(ready.id, program.result),)
     return Execution(
         id=ready.id,
         owner=principal.key,
         state="pending",
-        kind=request.kind,
+        kind="notebook" if program.tools and request.kind == "script" else request.kind,
         label=None if request.label is None else legible(request.label),
         request_id=request.request_id,
         directory=legible(str(checked.directory)),
-        source="inline" if checked.script is None else legible(str(checked.script)),
+        source=source_of(checked),
         strategy=plan.strategy,
         python=legible(plan.python),
         python_version=plan.python_version,
-        notes=plan.notes,
+        notes=(*plan.notes, *kept),
         dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,
@@ -297,32 +291,12 @@ def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
     )
 
 
+def _kept(execution_id: str, name: str) -> str:
+    return f"With its outputs it is kept as job-file://{execution_id}/{name}."
+
+
 def _put_first(env: dict[str, str], name: str, folder: Path) -> None:
     env[name] = os.pathsep.join(path for path in (str(folder), env.get(name, "")) if path)
-
-
-def _unreadable(checked: CheckedRequest, error: OSError) -> PyexecError:
-    if checked.script is not None and error.filename == str(checked.script):
-        return InvalidArgumentError(f"script_path {checked.script} cannot be read: {error.strerror}.")
-    return StateUnusableError(f"The state folder cannot be written: {error.strerror}.")
-
-
-def _place_source(folder: Path, checked: CheckedRequest, env: dict[str, str]) -> tuple[Path, bytes]:
-    """Make the execution's folder; return the file to run and what is in it.
-
-    Inline code gets variables that lead it to its directory.
-    """
-    folder.mkdir(mode=0o700)
-    if checked.script is not None:
-        return checked.script, checked.script.read_bytes()
-    source = (checked.request.script_content or "").encode("utf-8", "surrogatepass")
-    code = folder / "code"
-    code.mkdir(mode=0o700)
-    script = code / INLINE_NAME
-    script.write_bytes(source)
-    harness = checked.request.harness or Harness()
-    env |= leading_to(script, harness.options, checked.directory, env)
-    return script, source
 
 
 def _discard(folder: Path) -> None:

@@ -34,8 +34,11 @@ Texts = Annotated[list[str], BeforeValidator(_texts)]
 TextMap = Annotated[dict[str, str], BeforeValidator(_texts)]
 
 Directory = Annotated[str, Field(description="Working directory; must exist")]
-ScriptPath = Annotated[str | None, Field(description="File to run, relative to the directory; or script_content")]
-ScriptContent = Annotated[str | None, Field(description="Python source to run; or script_path")]
+ScriptPath = Annotated[
+    str | None, Field(description=".py, .ipynb, .zip or package folder to run; relative to the directory")
+]
+ScriptContent = Annotated[str | None, Field(description="Or Python source to run")]
+Module = Annotated[str | None, Field(description="Or a module, as for python -m")]
 Args = Annotated[Texts | None, Field(description="Command-line arguments")]
 UseUv = Annotated[bool, Field(description="Run with uv; false: with the python on PATH")]
 PythonVersion = Annotated[str | None, Field(description="3.13, 3.13.2 or >=3.11; needs uv")]

@@ -1,9 +1,7 @@
-from pathlib import Path
-
 import pytest
 
 from pyexec.domain.errors import UvNotFoundError
-from pyexec.environments.uv import find_uv, may_download_python, patience, script_arguments
+from pyexec.environments.uv import find_uv, may_download_python, patience
 from tests.unit.environments.conftest import Machine
 
 
@@ -32,12 +30,6 @@ def test_a_uv_that_is_not_executable_or_not_absolute_does_not_count(machine: Mac
     assert caught.value.hint is not None
     with pytest.raises(UvNotFoundError):
         find_uv({}, machine.root / "own")
-
-
-def test_a_script_whose_name_looks_like_an_option_is_still_a_script() -> None:
-    assert script_arguments(Path("-c"), ["print(1)"]) == ("./-c", "print(1)")
-    assert script_arguments(Path("/-c"), []) == ("/-c",)
-    assert script_arguments(Path("main.py"), ["-x", "--", "a b"]) == ("main.py", "-x", "--", "a b")
 
 
 def test_what_the_user_set_about_waiting_counts() -> None:

@@ -147,3 +147,28 @@ def test_what_never_ran_to_its_end_gives_its_reason(kind: OutcomeKind) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in OUTCOME_KINDS if kind not in ("exited", "cancelled", "signalled")])
 def test_what_did_not_end_by_itself_comes_with_advice(kind: OutcomeKind) -> None:
     assert sentences(ended(kind))[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("line", "advice"),
+    [
+        ("/usr/bin/python3: No module named cv2", "comes in the distribution 'opencv-python'"),
+        (
+            "/usr/bin/python3: No module named a.__main__; 'a' is a package and cannot be directly executed",
+            "'a' has no",
+        ),
+        (
+            "C:\\py: Error while finding module specification for 'a.b' (ModuleNotFoundError: No module named 'a')",
+            "The module 'a' is not there",
+        ),
+    ],
+)
+def test_a_module_that_python_cannot_start_is_told_of_as_python_tells_it(line: str, advice: str) -> None:
+    outcome = ended("exited", exit_code=1)
+    record = execution(state="failed", outcome=outcome, source="-m a")
+    told = advice_for(record, f"noise\n{line}\n")
+    assert told is not None
+    assert advice in told
+    assert error_of(record, f"noise\n{line}\n") == line.partition(": ")[2]
+    assert error_of(record, f"{line}\nValueError: x") == "ValueError: x"
+    assert error_of(execution(state="failed", outcome=outcome), line) != line.partition(": ")[2]

@@ -65,15 +65,16 @@ def test_a_tilde_is_the_home_directory(base: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({}, "Neither script_path nor script_content was given."),
-        ({"script_path": "main.py", "script_content": "1"}, "Both script_path and script_content were given."),
+        ({}, "There is nothing to run."),
+        ({"script_path": "main.py", "script_content": "1"}, "script_path and script_content were given together."),
+        ({"script_path": "main.py", "module": "main"}, "script_path and module were given together."),
     ],
 )
 def test_exactly_one_source_must_be_given(base: Path, values: dict[str, str], message: str) -> None:
     found = refusal(base, **values)
 
     assert isinstance(found, InvalidArgumentError)
-    assert found.sentence() == f"{message} Give exactly one of the two."
+    assert found.sentence() == f"{message} Give exactly one of script_path, script_content, module."
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,6 @@ def test_what_does_not_exist_is_named(base: Path, values: dict[str, str]) -> Non
     ("values", "named"),
     [
         ({"script_content": "1", "directory": "main.py"}, "directory"),
-        ({"script_path": "sub"}, "script_path"),
         ({"script_content": "1", "env_file": "sub"}, "env_file"),
         ({"script_content": "1", "directory": ""}, "directory"),
         ({"script_path": ""}, "script_path"),
@@ -109,6 +109,10 @@ def test_what_does_not_exist_is_named(base: Path, values: dict[str, str]) -> Non
         ({"script_content": "a\0b"}, "script_content"),
         ({"script_content": "x" * 101}, "script_content"),
         ({"script_content": "é" * 51}, "script_content"),
+        ({"module": ""}, "module"),
+        ({"module": "a..b"}, "module"),
+        ({"module": "x-" * 500}, "module"),
+        ({"module": "a\0b"}, "module"),
         ({"script_content": "1", "stdin": "x" * 101}, "stdin"),
         ({"script_content": "1", "timeout_seconds": -0.1}, "timeout_seconds"),
         ({"script_content": "1", "timeout_seconds": 60.1}, "timeout_seconds"),
