@@ -14,6 +14,7 @@ from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 from pyexec.domain.executions import Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.domain.progress import Progress
 from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
@@ -22,6 +23,7 @@ from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, rea
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
 from pyexec.storage.output import Output, StreamText, count_events, read_output, read_preparation
+from pyexec.storage.progress import read_progress
 from pyexec.storage.state_folder import StateFolder
 
 SHORTEST_ID = 4
@@ -215,6 +217,14 @@ class ExecutionService:
         text = await run_sync(read_preparation, self._folder.execution(execution.id))
         return text.rstrip("\n").rpartition("\n")[2] or None
 
+    async def progress_of(self, execution: Execution) -> Progress | None:
+        """Return how far an execution is, or was when it ended; None for one that does not say."""
+        return await run_sync(self._progress_of, execution)
+
+    async def progress_of_active(self, executions: Collection[Execution]) -> dict[str, Progress]:
+        """Return how far those of them are that have not ended and say so, by id."""
+        return await run_sync(self._progress_of_active, executions)
+
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
         return await run_sync(count_events, self._folder.execution(execution.id))
@@ -247,6 +257,13 @@ class ExecutionService:
     def folder_of(self, execution: Execution) -> Path:
         """Return where an execution's files lie."""
         return self._folder.execution(execution.id)
+
+    def _progress_of(self, execution: Execution) -> Progress | None:
+        return read_progress(self._folder.execution(execution.id), final=execution.ended)
+
+    def _progress_of_active(self, executions: Collection[Execution]) -> dict[str, Progress]:
+        started = [one for one in executions if not one.ended and one.started_at is not None]
+        return {one.id: progress for one in started if (progress := self._progress_of(one)) is not None}
 
     def _result(self, execution: Execution, budget: int) -> tuple[Reading, Answer]:
         folder = self._folder.execution(execution.id)

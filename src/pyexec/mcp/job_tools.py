@@ -88,8 +88,11 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
             since = (Cursor.decode(cursor) if cursor else Cursor()) if incremental else None
             service = (await desk.services.get()).executions
             reading = await service.read(desk.principal(), job_id, since=since, max_bytes=max_output_bytes)
-            doing = await service.preparing(reading.execution) if reading.execution.state == "pending" else None
-            return views.job_status(reading, time.time(), doing)
+            if reading.execution.state == "pending":
+                progress = views.preparation_progress(await service.preparing(reading.execution))
+            else:
+                progress = await service.progress_of(reading.execution)
+            return views.job_status(reading, time.time(), progress)
 
         return await answer(work, rendering.render_status, results.JobStatus, markdown=markdown_output)
 
@@ -148,8 +151,9 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
                 raise InvalidArgumentError(f"limit is {limit}; it must be between 1 and {MOST_LISTED}.")
             service = (await desk.services.get()).executions
             found, total = await service.newest(desk.principal(), states=states, limit=limit)
-            now = time.time()
-            return results.JobList(jobs=[views.job(execution, now) for execution in found], total=total)
+            now, progress = time.time(), await service.progress_of_active(found)
+            jobs = [views.job(execution, now, progress=progress.get(execution.id)) for execution in found]
+            return results.JobList(jobs=jobs, total=total)
 
         return await answer(work, rendering.render_list, results.JobList, markdown=markdown_output)
 

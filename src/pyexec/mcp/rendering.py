@@ -92,7 +92,7 @@ def render_status(result: results.JobStatus) -> str:
     label = f" ({job.label})" if job.label else ""
     parts = [f"Job `{job.id}`{label} is **{job.status}** after {job.elapsed_seconds:.2f} s"]
     if job.progress:
-        parts.append(f"Progress: {job.progress.current:g} of {job.progress.total or '?'} {job.progress.message or ''}")
+        parts.append(_progress_line(job.progress))
     if job.result and job.result.exit_code is not None:
         used = f"{job.result.cpu_seconds:.2f} s CPU, peak {job.result.peak_rss_mb:.0f} MB"
         parts.append(f"Exit code {job.result.exit_code}, {used}")
@@ -102,6 +102,12 @@ def render_status(result: results.JobStatus) -> str:
     parts += _streams(job.new_stdout or "", job.new_stderr or "")
     parts.append(f"next_cursor: `{result.next_cursor}`")
     return "\n\n".join(parts)
+
+
+def _progress_line(progress: results.Progress) -> str:
+    total = "?" if progress.total is None else f"{progress.total:.12g}"
+    message = f": `{progress.message.replace('`', ' ')}`" if progress.message else ""
+    return f"Progress: {progress.current:.12g} of {total}{message}"
 
 
 def render_list(result: results.JobList) -> str:
