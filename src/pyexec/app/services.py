@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
+from pyexec.executions.inside import InsideExecutions
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
@@ -26,6 +27,7 @@ class Services:
 
     executions: ExecutionService
     retention: Retention
+    inside: InsideExecutions
     environments: EnvironmentService
     launcher: Launcher
     database: Database
@@ -78,6 +80,9 @@ def open_services(settings: Settings) -> Services:
     return Services(
         executions=executions,
         retention=retention,
+        inside=InsideExecutions(
+            folder=folder, store=store, settler=settler, limits=settings.limits, directory=settings.directory
+        ),
         environments=EnvironmentService(environments, names, settings.environment_limits),
         launcher=launcher,
         database=database,

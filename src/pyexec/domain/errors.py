@@ -15,6 +15,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── StateVersionError           state_version
     ├── StateUnusableError          state_unusable
     ├── KeeperUnavailableError      keeper_unavailable
+    ├── ResultNotKeptError          result_not_kept
     └── UnsupportedPlatformError    unsupported_platform
 """
 
@@ -111,6 +112,12 @@ class KeeperUnavailableError(PyexecError):
     """The process that guards executions could not be started or does not answer."""
 
     code = "keeper_unavailable"
+
+
+class ResultNotKeptError(PyexecError):
+    """What a `@smart_async` function returned is no JSON, or is too large to be kept."""
+
+    code = "result_not_kept"
 
 
 class UnsupportedPlatformError(PyexecError):

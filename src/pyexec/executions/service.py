@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.to_thread import run_sync
@@ -24,6 +25,7 @@ from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
 from pyexec.storage.output import Output, StreamText, count_events, read_output, read_preparation
 from pyexec.storage.progress import read_progress
+from pyexec.storage.returned import read_returned
 from pyexec.storage.state_folder import StateFolder
 
 SHORTEST_ID = 4
@@ -224,6 +226,12 @@ class ExecutionService:
     async def progress_of_active(self, executions: Collection[Execution]) -> dict[str, Progress]:
         """Return how far those of them are that have not ended and say so, by id."""
         return await run_sync(self._progress_of_active, executions)
+
+    async def returned_by(self, execution: Execution) -> Any:
+        """Return what work inside a server returned; None where it has not, or for any other execution."""
+        if execution.outcome is None or execution.outcome.kind != "returned":
+            return None
+        return await run_sync(read_returned, self._folder.execution(execution.id))
 
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""

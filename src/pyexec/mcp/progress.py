@@ -2,6 +2,7 @@
 
 import anyio
 from fastmcp import Context
+from fastmcp.server.dependencies import get_context
 
 from pyexec.domain.progress import Progress
 
@@ -15,8 +16,8 @@ _STILL_UNITS = 1000
 class Reporter:
     """Tells one client about one job. `wanted` says whether it asked to be told; if not, nothing here does anything."""
 
-    def __init__(self, context: Context, job_id: str) -> None:
-        meta = context.request_context.meta if context.request_context else None
+    def __init__(self, context: Context | None, job_id: str) -> None:
+        meta = context.request_context.meta if context and context.request_context else None
         # FastMCP looks for other takers too, which costs a millisecond.
         self.wanted = bool(meta and "progressToken" in meta)
         self._context = context
@@ -59,4 +60,13 @@ class Reporter:
         if not value > self._sent:
             return  # So large that a thousandth is nothing.
         self._sent, self._sent_at, self._message = value, anyio.current_time(), message
-        await self._context.report_progress(value, total, message)
+        if self._context is not None:
+            await self._context.report_progress(value, total, message)
+
+
+def reporter_of_call(job_id: str) -> Reporter:
+    """Return the reporter of the call of a tool that is under way; one that does nothing where there is none."""
+    try:
+        return Reporter(get_context(), job_id)
+    except RuntimeError:
+        return Reporter(None, job_id)

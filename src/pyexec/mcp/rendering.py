@@ -1,5 +1,6 @@
 """Results as markdown: what a model or a person reads first."""
 
+import json
 import re
 
 from pyexec.mcp import results
@@ -93,7 +94,9 @@ def render_status(result: results.JobStatus) -> str:
     parts = [f"Job `{job.id}`{label} is **{job.status}** after {job.elapsed_seconds:.2f} s"]
     if job.progress:
         parts.append(_progress_line(job.progress))
-    if job.result and job.result.exit_code is not None:
+    if not isinstance(job.result, results.JobResult):
+        parts += [] if job.result is None else [f"Result:\n{_fenced(json.dumps(job.result, ensure_ascii=False))}"]
+    elif job.result.exit_code is not None:
         used = f"{job.result.cpu_seconds:.2f} s CPU, peak {job.result.peak_rss_mb:.0f} MB"
         parts.append(f"Exit code {job.result.exit_code}, {used}")
     if job.error:

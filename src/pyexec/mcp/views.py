@@ -2,7 +2,7 @@
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
 from pyexec.domain.progress import Progress, make_progress
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _SO_MANY = re.compile(r"(\d+) of (\d+)")
 TIMEOUT_MARK = "[TIMEOUT]"
+SMART_ASYNC = "smart_async"
 
 
 def run_result(reading: "Reading", now: float, environment: "Answer") -> results.RunResult:
@@ -89,11 +90,13 @@ def job_output(reading: "Reading", now: float, environment: "Answer") -> results
     )
 
 
-def job_status(reading: "Reading", now: float, progress: Progress | None = None) -> results.JobStatus:
-    """Return the result of `py_job_status`."""
+def job_status(reading: "Reading", now: float, progress: Progress | None, returned: Any) -> results.JobStatus:
+    """Return the result of `py_job_status`; `returned` is what work inside a server came to."""
     output = reading.output
     seen = job(reading.execution, now, output.stderr.text, progress)
     told = {"new_stdout": output.stdout.text, "new_stderr": output.stderr.text}
+    if reading.execution.kind == SMART_ASYNC:
+        told["result"] = returned
     return results.JobStatus(
         job=seen.model_copy(update=told),
         next_cursor=output.next_cursor.encode(),
@@ -117,7 +120,7 @@ def job(execution: Execution, now: float, stderr: str = "", progress: Progress |
         completed_at=iso_time(outcome.ended_at) if outcome else None,
         elapsed_seconds=round(execution.elapsed(now), 4),
         progress=_progress(progress),
-        result=_job_result(execution, outcome, now) if outcome else None,
+        result=_job_result(execution, outcome, now) if outcome and execution.kind != SMART_ASYNC else None,
         error=error_of(execution, stderr),
     )
 
