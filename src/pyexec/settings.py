@@ -31,7 +31,7 @@ class Settings:
     log_level: str = "info"
     wait_seconds: float = 20.0
     toolsets: tuple[str, ...] = DEFAULT_TOOLSETS
-    smart_async_seconds: float | None = None
+    smart_async_timeout_seconds: float = 30.0
     python_version: str = f"{sys.version_info.major}.{sys.version_info.minor}"
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
@@ -124,8 +124,8 @@ VARIABLES: tuple[Variable, ...] = (
     _TOOLSETS,
     Variable(
         name="SMART_ASYNC_TIMEOUT_SECONDS",
-        meaning="How long a @smart_async tool tries to finish, where its own variable is not set.",
-        default="what the tool says; 30",
+        meaning="How long a @smart_async tool tries to finish, unless it has a variable or a default of its own.",
+        default="30",
         allowed="a number between 0 and 86400",
         read=_number(0, 86400),
     ),
@@ -247,7 +247,7 @@ def load_settings(
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
         toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS),
-        smart_async_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS"),
+        smart_async_timeout_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS", 30.0),
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
         environ=environ,

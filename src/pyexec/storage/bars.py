@@ -16,6 +16,7 @@ _LINES_TRIED = 50
 _LINE_BYTES = 1000
 _PIECES = 2000
 _PIECE_LENGTH = 1000
+_ROWS = 30
 
 _NUMBER = r"\d{1,20}(?:\.\d{1,20})?(?:e[+-]?\d{1,3})?"
 _PRINTED = re.compile(
@@ -128,7 +129,9 @@ def _flush(pieces: list[_Piece], parts: list[str], downs: int) -> int:
 
 def _last_tqdm(pieces: Sequence[_Piece]) -> tuple[int, Progress | None]:
     """Find the bar that stands at the cursor's own row; inner bars are drawn below it, by going down and up again."""
-    at, chosen = -1, None
+    at = -1
+    outer: Progress | None = None
+    inner: Progress | None = None
     under_way: Progress | None = None
     for number, (piece, following) in enumerate(pairwise(pieces)):
         progress = _as_tqdm(piece.text)
@@ -136,14 +139,21 @@ def _last_tqdm(pieces: Sequence[_Piece]) -> tuple[int, Progress | None]:
             continue
         at = number
         if piece.ups:
-            chosen = chosen or progress
+            inner = progress
             continue
-        closed = following.downs > following.ups
-        being_drawn = piece.downs > 0 and number == len(pieces) - 2
+        # The last one drawn may be an inner bar from which the cursor has not come up yet.
+        may_come_up = number == len(pieces) - 3 and not following.ups and not _is_full(progress)
+        closed = following.downs > following.ups and not may_come_up
+        is_inner = inner is not None and _bar(progress) == _bar(inner)
+        being_drawn = number == len(pieces) - 2 and (piece.downs > 0 or is_inner)
         if (closed or being_drawn) and under_way is not None and _bar(progress) != _bar(under_way):
-            continue  # An inner bar that is left standing, or from which the cursor has not come up yet.
-        chosen, under_way = progress, None if closed else progress
-    return at, chosen
+            continue  # That, or an inner bar that is left standing; the outer one goes on below it.
+        outer, under_way = progress, None if closed else progress
+    return at, outer or inner
+
+
+def _is_full(progress: Progress) -> bool:
+    return progress.total is not None and progress.current >= progress.total
 
 
 def _bar(progress: Progress) -> tuple[str | None, float | None]:
@@ -178,12 +188,15 @@ def _scaled(number: str, suffix: str | None, base: int = 1000) -> float:
 def _last_rich(pieces: Sequence[_Piece]) -> tuple[int, Progress | None]:
     """Look at the rows that were drawn last, together: the first that is not full, else the last."""
     rows: list[Progress] = []
-    last = -1
+    last, tries = -1, _ROWS
     for at in range(len(pieces) - 1, -1, -1):
         if not _is_rich(pieces[at].text):
             if rows:
                 break
             continue
+        if tries == 0:
+            break
+        tries -= 1
         row = _as_rich(pieces[at].text)
         if row is not None:
             rows.insert(0, row)
@@ -193,7 +206,7 @@ def _last_rich(pieces: Sequence[_Piece]) -> tuple[int, Progress | None]:
             break
     if not rows:
         return -1, None
-    return last, next((row for row in rows if row.total is None or row.current < row.total), rows[-1])
+    return last, next((row for row in rows if not _is_full(row)), rows[-1])
 
 
 def _is_rich(text: str) -> bool:
