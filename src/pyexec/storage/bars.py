@@ -186,7 +186,10 @@ def _scaled(number: str, suffix: str | None, base: int = 1000) -> float:
 
 
 def _last_rich(pieces: Sequence[_Piece]) -> tuple[int, Progress | None]:
-    """Look at the rows that were drawn last, together: the first that is not full, else the last."""
+    """Look at the rows that were drawn last, together: the first that is not full, else the last.
+
+    Rows that have no end count only where there are no others.
+    """
     rows: list[Progress] = []
     last, tries = -1, _ROWS
     for at in range(len(pieces) - 1, -1, -1):
@@ -206,7 +209,8 @@ def _last_rich(pieces: Sequence[_Piece]) -> tuple[int, Progress | None]:
             break
     if not rows:
         return -1, None
-    return last, next((row for row in rows if not _is_full(row)), rows[-1])
+    counted = [row for row in rows if row.total is not None] or rows
+    return last, next((row for row in counted if not _is_full(row)), counted[-1])
 
 
 def _is_rich(text: str) -> bool:

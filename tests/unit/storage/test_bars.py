@@ -149,6 +149,7 @@ HALF = f"{RED}━━━━╸{OFF}\x1b[90m━━━━━{OFF}"
         (f"one {FULL} 100%\ntwo {HALF} 40%\nthree {HALF} 0%", (40, 100, "two")),
         (f"one {HALF} 10%\ntwo {HALF} 0%\r\x1b[2K\x1b[1A\x1b[2Kone {HALF} 20%\ntwo {HALF} 5%", (20, 100, "one")),
         (f"one {HALF} 10%\r\x1b[2Kone {HALF} ", (10, 100, "one")),
+        (f"one {FULL} 10/10\ntwo {HALF} 7/?", (10, 10, "one")),
         (f"goes on {HALF} ", None),
     ],
 )
