@@ -104,16 +104,19 @@ time.sleep(1)
 print("::progress 20/20 second")
 """
 
-    async def told() -> bool:
+    results: list[dict[str, Any]] = []
+
+    async def call() -> None:
+        results.append(await mcp.run(source, wait_seconds=60))
+
+    def told() -> bool:
         return any("first" in message for message in mcp.progress)
 
-    async def go() -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(call)
         await eventually(told, what="being told")
         (mcp.directory / "go").touch()
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(go)
-        result = await mcp.run(source, wait_seconds=60)
+    (result,) = results
     assert result["status"] == "completed"
     first, *rest = mcp.progress
     assert first == f"job {result['job_id']}"
