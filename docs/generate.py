@@ -47,7 +47,7 @@ FIELDS: Mapping[str, str] = {
     "job": "The job.",
     "job_id": "The id by which the other tools know this run.",
     "jobs": "The jobs, newest first.",
-    "kind": "What was run: `script`, or `environment` for the making of a named one.",
+    "kind": "What was run: `script`, `environment` for the making of a named one, `smart_async` for work inside a server.",
     "label": "What the caller named it with `job_label`; null when it has no name.",
     "last_used_at": "When something last began to use it; null for never.",
     "leftover_processes": "Processes that were still there when the program had ended, and were ended: at most 50.",
@@ -69,7 +69,7 @@ FIELDS: Mapping[str, str] = {
     "remaining": "How many jobs are left, running ones included.",
     "removed": "How many jobs were removed.",
     "resolved_dependencies": "What the requirements came to: each package with its version.",
-    "result": "How it ended; null before.",
+    "result": "How it ended, or what the `@smart_async` function returned; null before.",
     "running": "Whether the program runs; false while it waits in line or its environment is made.",
     "signal": "The signal that ended the program, such as `SIGTERM`; left out when none did.",
     "size_mb": "How much disk it takes, in MiB.",
@@ -254,6 +254,8 @@ def _resolved(schema: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type(schema: dict[str, Any]) -> str:
+    if not schema:
+        return "anything"
     options: list[dict[str, Any]] = schema.get("anyOf", [])
     if options:
         return " or ".join(dict.fromkeys(_type(option) for option in options))

@@ -124,7 +124,7 @@ VARIABLES: tuple[Variable, ...] = (
     _TOOLSETS,
     Variable(
         name="SMART_ASYNC_TIMEOUT_SECONDS",
-        meaning="How long a @smart_async tool tries to finish, unless it has a variable or a default of its own.",
+        meaning="How long a @smart_async tool tries to finish, unless a variable of its own says so.",
         default="30",
         allowed="a number between 0 and 86400",
         read=_number(0, 86400),

@@ -91,8 +91,8 @@ class InsideExecutions:
         self._limits = limits
         self._directory = directory
 
-    def begin(self, principal: Principal, *, source: str, label: str | None) -> InsideExecution:
-        """Record work that is about to begin; it is this process that guards it.
+    def begin(self, principal: Principal, *, source: str, label: str | None, started: bool) -> InsideExecution:
+        """Record work that is about to begin, or has (`started`); it is this process that guards it.
 
         Raises:
             InvalidArgumentError: The label is not allowed.
@@ -116,7 +116,10 @@ class InsideExecutions:
             if isinstance(error, OSError):
                 raise StateUnusableError(f"The state folder cannot be written: {error.strerror}.") from error
             raise
-        return InsideExecution(execution, folder, guard, lambda: self._settler.settle(execution))
+        record = InsideExecution(execution, folder, guard, lambda: self._settler.settle(execution))
+        if started:
+            record.started()
+        return record
 
     def _new_record(self, principal: Principal, source: str, label: str | None) -> Execution:
         return Execution(

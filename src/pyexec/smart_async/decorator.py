@@ -73,13 +73,19 @@ async def _start(function: Callable[..., Any], bound: Callable[[], Any], label: 
     nursery = await nursery_of_this_loop()
     services = await HOME.get()
     source = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
-    begin = functools.partial(services.inside.begin, local_principal(), source=source, label=label)
+    is_async = inspect.iscoroutinefunction(function)
+    begin = functools.partial(services.inside.begin, local_principal(), source=source, label=label, started=is_async)
     record = await run_sync(begin)  # This is waited for even if the call is cancelled meanwhile.
-    if inspect.iscoroutinefunction(function):
+
+    def in_thread() -> Any:
+        record.started()
+        return bound()
+
+    if is_async:
         job = Job(record, bound, nullcontext())
     else:
-        job = Job(record, functools.partial(run_in_thread, bound), nursery.threads)
-    nursery.start(job.run)
+        job = Job(record, functools.partial(run_in_thread, in_thread), nursery.threads)
+    await nursery.start(job.run)
     return job
 
 

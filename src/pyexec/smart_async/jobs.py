@@ -1,17 +1,19 @@
 """One call of a `@smart_async` function: its work, its record, its progress."""
 
 import logging
+import math
 import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+from anyio.abc import TaskStatus
 from anyio.to_thread import run_sync
 
+from pyexec.domain.errors import PyexecError
 from pyexec.domain.progress import Progress, make_progress
 from pyexec.smart_async.notes import NOTES
 from pyexec.smart_async.values import encode
@@ -39,13 +41,6 @@ class JobCancelledError(BaseException):
     """Raised by the progress callback in a thread whose job was cancelled: nothing else can end a thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    how: "Ended"
-    reason: str | None = None
-    stderr: str = ""
-
-
 class Job:
     """Work under way. `done` is set when its outcome is written; then `value` or `error` is what came of it."""
 
@@ -57,7 +52,6 @@ class Job:
         self.began = False
         self.value: Any = None
         self.error: BaseException | None = None
-        self.progress: Progress | None = None
         self.was_cancelled = False
         self._over = False
         self._record = record
@@ -65,23 +59,31 @@ class Job:
         self._slot = slot
         self._scope = anyio.CancelScope()
         self._reason = ""
+        self._told: tuple[float, float | None, str] | None = None
+        self._noted = True
 
-    async def run(self) -> None:
+    @property
+    def progress(self) -> Progress | None:
+        """How far it is, if it has said so."""
+        return None if self._told is None else make_progress(*self._told)
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Do the work and write down how it ended; raises nothing but a cancellation of the whole event loop."""
         _current.set(self)
         try:
+            task_status.started()
             async with anyio.create_task_group() as around:
                 around.start_soon(self._record.serve, self._on_stop)
-                ending = await self._ending()
+                returned = await self._do()
                 with anyio.CancelScope(shield=True):
-                    await run_sync(self._write, ending)
+                    await run_sync(self._write, returned)
                 around.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 - one job that cannot be written down must not end the others
             self.error = error
             _log.exception("job %s", self.id)
         finally:
             # Where there was a cancellation there is no time for a thread, and not to be waited for.
-            self._write(_Ending("lost", LOOP_ENDED))
+            self._end("lost", LOOP_ENDED)
             self._over = True
             self.done.set()
         await run_sync(self._record.index)
@@ -91,41 +93,57 @@ class Job:
         return self.was_cancelled or self._over
 
     def tell(self, current: float, total: float | None, message: str) -> None:
-        """Take note of progress."""
-        progress = make_progress(current, total, message)
-        if progress is not None and progress != self.progress:
-            self.progress = progress
+        """Take note of progress, from any thread."""
+        if not 0 <= current < math.inf:
+            return
+        self._told = (current, total, message)
+        if self._noted:
+            self._noted = False
             NOTES.tell(self)
 
     def note(self) -> None:
         """Write down how far it is."""
-        if self.progress is not None:
-            self._record.tell(self.progress)
+        self._noted = True
+        progress = self.progress
+        if progress is not None:
+            self._record.tell(progress)
 
-    async def _ending(self) -> _Ending:
+    async def _do(self) -> bool:
+        """Do the work; tell whether it has returned."""
         try:
             with self._scope:
                 async with self._slot:
                     self.began = True
-                    await run_sync(self._record.started)
-                    value = await self._work()
-                await run_sync(self._record.keep, encode(value))
-                self.value = value
-                return _Ending("returned")
+                    self.value = await self._work()
+                return True
         except (Exception, SystemExit) as error:  # noqa: BLE001 - how the function fails is data
             self.error = error
-            if not self.was_cancelled:
-                return _Ending("raised", _summary(error), _traceback_of(error))
-        return _Ending("cancelled", self._reason)
+        return False
 
     def _on_stop(self, mode: "StopMode", reason: str) -> None:
         self._reason = self._reason or reason or f"It was {'killed' if mode == 'kill' else 'cancelled'} on request."
         self.was_cancelled = True
         self._scope.cancel()
 
-    def _write(self, ending: _Ending) -> None:
+    def _write(self, returned: bool) -> None:  # noqa: FBT001 - called by position only, in a thread
+        """Write down what came of it; a result that cannot be kept is a failure like any other."""
+        if returned:
+            self.was_cancelled = False  # It came too late.
+            try:
+                self._record.keep(encode(self.value))
+            except PyexecError as error:
+                self.error = error
+            else:
+                self._end("returned")
+                return
+        if self.was_cancelled or self.error is None:
+            self._end("cancelled", self._reason)
+        else:
+            self._end("raised", _summary(self.error), _traceback_of(self.error))
+
+    def _end(self, how: "Ended", reason: str | None = None, stderr: str = "") -> None:
         self.note()
-        self._record.end(ending.how, ending.reason, ending.stderr)
+        self._record.end(how, reason, stderr)
 
 
 _current: ContextVar[Job | None] = ContextVar("pyexec_smart_async_job", default=None)

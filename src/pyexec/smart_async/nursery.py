@@ -3,17 +3,24 @@
 import asyncio
 import contextvars
 import weakref
-from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Protocol
 
 import anyio
-from anyio.abc import TaskGroup
+from anyio.abc import TaskGroup, TaskStatus
 
 from pyexec.domain.errors import UnsupportedPlatformError
 
 THREADS = 64
 
 _nurseries: "weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Nursery]" = weakref.WeakKeyDictionary()
+
+
+class Work(Protocol):
+    """Work to be started; it says when it has begun."""
+
+    async def __call__(self, *, task_status: TaskStatus[None]) -> None:
+        """Do it."""
+        ...
 
 
 class Nursery:
@@ -25,11 +32,12 @@ class Nursery:
         self._tasks: TaskGroup | None = None
         self._root: asyncio.Task[None] | None = None
 
-    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start work that goes on by itself, with the context variables of whoever starts it."""
+    async def start(self, work: "Work") -> None:
+        """Start work that goes on by itself, with the context variables of whoever starts it; it has begun then."""
         if self._tasks is None:
             raise RuntimeError("This event loop is ending.")
-        self._tasks.start_soon(work)
+        with anyio.CancelScope(shield=True):
+            await self._tasks.start(work)
 
     async def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin, once. The task is held here, and the event loop cancels it when it ends."""
