@@ -262,6 +262,7 @@ if os.fork() == 0:
     os._exit(0)
 print(is_held(Path(sys.argv[1])))
 guard.end("returned", None)
+guard.close()
 print(is_held(Path(sys.argv[1])))
 os.write(write, b".")
 os.wait()
@@ -285,6 +286,7 @@ def test_settling_lost_work_ends_no_server(tmp_path: Path) -> None:
     assert (outcome.kind, outcome.reason) == ("lost", SERVER_ENDED)
     assert observe(guarded).phase == "running"
     guard.end("returned", None)
+    guard.close()
     assert observe(guarded).phase == "ended"
 
 

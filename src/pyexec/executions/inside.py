@@ -69,6 +69,10 @@ class InsideExecution:
         """Write how it ended, once; `stderr` is what a reader of its output is shown."""
         self._guard.end(how, reason, stderr)
 
+    def close(self) -> None:
+        """Let go of it, once it has ended and nobody is in `serve`; whoever waits for it goes on then."""
+        self._guard.close()
+
     def index(self) -> None:
         """Bring the record up to date; whoever looks for it would do the same."""
         with suppress(PyexecError):
@@ -111,7 +115,7 @@ class InsideExecutions:
             self._store.add(execution)
         except BaseException as error:
             if guard is not None:
-                guard.end("lost", None)
+                guard.close()
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, OSError):
                 raise StateUnusableError(f"The state folder cannot be written: {error.strerror}.") from error

@@ -79,7 +79,7 @@ class InsideGuard:
         self._events.note("status", self._started_at, status="running", pid=pid)
 
     def end(self, kind: str, reason: str | None, stderr: str = "") -> None:
-        """Write the outcome, once, and let go."""
+        """Write the outcome, once."""
         if self._ended:
             return
         self._ended = True
@@ -102,8 +102,6 @@ class InsideGuard:
             self._write_reserved(OUTCOME, outcome)
         except OSError as error:  # Its folder was removed, or the disk is broken: whoever looks will call it lost.
             _log.warning("the outcome of %s could not be written: %s", self._folder.name, error)
-        finally:
-            self._close()
 
     async def serve(self, on_stop: OnStop) -> None:
         """Listen to whoever wants it to end, until this is cancelled; those who wait are let go then."""
@@ -116,7 +114,10 @@ class InsideGuard:
                     connection, _address = self._socket.accept()
                     clients.start_soon(_talk, connection, on_stop)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Let go, once. Nobody may be in `serve` any more: an event loop must not watch what is closed."""
+        if self._lock < 0:
+            return
         self._events.close()
         if self._socket is not None:
             self._socket.close()
@@ -124,6 +125,7 @@ class InsideGuard:
                 (self._folder / "socket").unlink()
         _locks.discard(self._lock)
         os.close(self._lock)
+        self._lock = -1
 
     def _write_reserved(self, name: str, value: Mapping[str, Any]) -> None:
         """Write into the room that was taken, and give it its name in one step."""

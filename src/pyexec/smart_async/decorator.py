@@ -15,7 +15,7 @@ from pyexec.mcp import arguments as arg
 from pyexec.mcp.progress import STEP_SECONDS, reporter_of_call
 from pyexec.settings import smart_async_seconds
 from pyexec.smart_async.home import HOME
-from pyexec.smart_async.jobs import Job
+from pyexec.smart_async.jobs import LOOP_ENDED, Job
 from pyexec.smart_async.nursery import nursery_of_this_loop
 from pyexec.smart_async.threads import run_in_thread
 
@@ -85,7 +85,12 @@ async def _start(function: Callable[..., Any], bound: Callable[[], Any], label: 
         job = Job(record, bound, nullcontext())
     else:
         job = Job(record, functools.partial(run_in_thread, in_thread), nursery.threads)
-    await nursery.start(job.run)
+    try:
+        await nursery.start(job.run)
+    except RuntimeError:
+        record.end("lost", LOOP_ENDED)
+        record.close()
+        raise
     return job
 
 

@@ -84,6 +84,7 @@ class Job:
         finally:
             # Where there was a cancellation there is no time for a thread, and not to be waited for.
             self._end("lost", LOOP_ENDED)
+            self._record.close()
             self._over = True
             self.done.set()
         await run_sync(self._record.index)

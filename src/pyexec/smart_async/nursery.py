@@ -52,6 +52,7 @@ class Nursery:
                 await anyio.sleep_forever()
         finally:
             self._tasks = None
+            _nurseries.pop(asyncio.get_running_loop(), None)
 
 
 async def nursery_of_this_loop() -> Nursery:
