@@ -84,7 +84,10 @@ FIELDS: Mapping[str, str] = {
     "job": "The job.",
     "job_id": "The id by which the other tools know this run.",
     "jobs": "The jobs, newest first.",
-    "kind": "What was run: `script`, `benchmark`, or `environment` for the making of a named one.",
+    "kind": (
+        "What was run: `script`, `notebook`, `benchmark`, `environment` for the making of a named one, "
+        "`smart_async` for work inside a server."
+    ),
     "label": "What the caller named it with `job_label`; null when it has no name.",
     "last_job_id": "The job that ran it last, whoever started it.",
     "last_run_at": "When it was run last.",
@@ -126,7 +129,7 @@ FIELDS: Mapping[str, str] = {
     "removed": "How many jobs were removed.",
     "requires_python": "The versions of Python it runs on, by its header.",
     "resolved_dependencies": "What the requirements came to: each package with its version.",
-    "result": "How it ended; null before.",
+    "result": "How it ended, or what the `@smart_async` function returned; null before.",
     "running": "Whether the program runs; false while it waits in line or its environment is made.",
     "runs": "How many times it was run.",
     "script": "The script as it is now.",
@@ -337,6 +340,8 @@ def _resolved(schema: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
 
 
 def _type(schema: dict[str, Any]) -> str:
+    if not schema:
+        return "anything"
     options: list[dict[str, Any]] = schema.get("anyOf", [])
     if options:
         return " or ".join(dict.fromkeys(_type(option) for option in options))

@@ -31,6 +31,7 @@ class Settings:
     log_level: str = "info"
     wait_seconds: float = 20.0
     toolsets: tuple[str, ...] = DEFAULT_TOOLSETS
+    smart_async_timeout_seconds: float = 30.0
     python_version: str = f"{sys.version_info.major}.{sys.version_info.minor}"
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
@@ -121,6 +122,13 @@ VARIABLES: tuple[Variable, ...] = (
         read=_number(0, 3600),
     ),
     _TOOLSETS,
+    Variable(
+        name="SMART_ASYNC_TIMEOUT_SECONDS",
+        meaning="How long a @smart_async tool tries to finish, unless a variable of its own says so.",
+        default="30",
+        allowed="a number between 0 and 86400",
+        read=_number(0, 86400),
+    ),
     Variable(
         name="PYEXEC_CONCURRENT",
         meaning="How many programs of one user run at once; others wait in order.",
@@ -247,11 +255,26 @@ def load_settings(
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
         toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS),
+        smart_async_timeout_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS", 30.0),
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
         environ=environ,
         unknown_variables=_unknown(environ),
     )
+
+
+def smart_async_seconds(name: str | None, default: float, environ: Mapping[str, str] | None = None) -> float:
+    """Return how long a `@smart_async` tool tries to finish: what its own variable says, else the one for all of them.
+
+    Raises:
+        InvalidArgumentError: A variable has a value that is not allowed.
+    """
+    environ = os.environ if environ is None else environ
+    general = next(variable for variable in VARIABLES if variable.name == "SMART_ASYNC_TIMEOUT_SECONDS")
+    for variable in (replace(general, name=name), general) if name else (general,):
+        if text := environ.get(variable.name):
+            return _read(variable, text)
+    return default
 
 
 def _with(defaults: Limits, given: Mapping[str, Any]) -> Limits:

@@ -35,6 +35,7 @@ def mcp(request: pytest.FixtureRequest) -> Mcp:
     directory = server.directory / f"{number}"
     directory.mkdir()
     server.progress.clear()
+    server.steps.clear()
     return replace(server, directory=directory)
 
 

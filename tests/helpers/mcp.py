@@ -34,6 +34,7 @@ class Mcp:
     home: Path
     directory: Path
     progress: list[str] = field(default_factory=list[str])
+    steps: list[tuple[float, float | None]] = field(default_factory=list[tuple[float, float | None]])
 
     async def call(self, tool: str, /, **arguments: Any) -> Answer:
         """Call a tool; whatever it answers is an answer."""
@@ -157,12 +158,14 @@ async def connect(
         log_file=home.parent / "stderr.txt",
     )
     progress: list[str] = []
+    steps: list[tuple[float, float | None]] = []
 
-    async def note(_progress: float, _total: float | None, message: str | None) -> None:
+    async def note(current: float, total: float | None, message: str | None) -> None:
         progress.append(message or "")
+        steps.append((current, total))
 
     async with Client(transport, mode=mode, progress_handler=note) as client:
-        yield Mcp(client=client, home=home, directory=directory, progress=progress)
+        yield Mcp(client=client, home=home, directory=directory, progress=progress, steps=steps)
 
 
 def as_json(answer: Answer) -> Any:

@@ -15,6 +15,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_LOG_LEVEL": ("Debug", "debug"),
     "PYEXEC_WAIT_SECONDS": ("2.5", 2.5),
     "PYEXEC_TOOLSETS": ("jobs, core", ("core", "jobs")),
+    "SMART_ASYNC_TIMEOUT_SECONDS": ("1.5", 1.5),
     "PYEXEC_CONCURRENT": ("3", 3),
     "PYEXEC_QUEUED": ("7", 7),
     "PYEXEC_KEPT_OUTPUT_MB": ("5", 5 * MEGABYTE),
@@ -33,6 +34,7 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_LOG_LEVEL": ["loud", "10"],
     "PYEXEC_WAIT_SECONDS": ["soon", "-1", "3601", "nan", "inf"],
     "PYEXEC_TOOLSETS": ["none", "core jobs", ","],
+    "SMART_ASYNC_TIMEOUT_SECONDS": ["soon", "-1", "86401", "nan", "inf"],
     "PYEXEC_CONCURRENT": ["0", "-1", "1.5", "many", "4097", "9" * 5000],
     "PYEXEC_QUEUED": ["0", "100001"],
     "PYEXEC_KEPT_OUTPUT_MB": ["0", "100001", "1e3"],
@@ -159,3 +161,23 @@ def test_the_state_folder_lies_where_the_system_keeps_such_things(
     monkeypatch.setenv("HOME", "/home/ann")
 
     assert load_settings(environ).home == Path(home)
+
+
+@pytest.mark.parametrize(
+    ("environ", "seconds"),
+    [
+        ({}, 7.0),
+        ({"SMART_ASYNC_TIMEOUT_SECONDS": "3"}, 3.0),
+        ({"MY_TIMEOUT": "0.5", "SMART_ASYNC_TIMEOUT_SECONDS": "3"}, 0.5),
+        ({"MY_TIMEOUT": "", "SMART_ASYNC_TIMEOUT_SECONDS": "3"}, 3.0),
+    ],
+)
+def test_a_smart_async_tool_waits_as_its_own_variable_says_then_the_general_one(
+    environ: dict[str, str], seconds: float
+) -> None:
+    assert settings.smart_async_seconds("MY_TIMEOUT", 7.0, environ) == seconds
+
+
+def test_a_wrong_budget_of_a_smart_async_tool_is_refused_by_the_name_of_its_variable() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"MY_TIMEOUT is 'soon'; it must be a number between 0 and 86400"):
+        settings.smart_async_seconds("MY_TIMEOUT", 7.0, {"MY_TIMEOUT": "soon"})

@@ -8,6 +8,7 @@ from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.cleanup import Cleanup
+from pyexec.executions.inside import InsideExecutions
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
@@ -33,6 +34,7 @@ class Services:
     executions: ExecutionService
     retention: Retention
     cleanup: Cleanup
+    inside: InsideExecutions
     environments: EnvironmentService
     benchmarks: BenchmarkService
     scripts: ScriptLibrary
@@ -92,6 +94,9 @@ def open_services(settings: Settings) -> Services:
         executions=executions,
         retention=retention,
         cleanup=Cleanup(folder, retention, autosaved),
+        inside=InsideExecutions(
+            folder=folder, store=store, settler=settler, limits=settings.limits, directory=settings.directory
+        ),
         environments=EnvironmentService(environments, names, settings.environment_limits),
         benchmarks=BenchmarkService(executions, settings.limits.timeout_ceiling),
         scripts=ScriptLibrary(folder, HeaderEditor()),

@@ -16,6 +16,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── StateUnusableError          state_unusable
     ├── KeeperUnavailableError      keeper_unavailable
     ├── ToolFailedError             tool_failed
+    ├── ResultNotKeptError          result_not_kept
     └── UnsupportedPlatformError    unsupported_platform
 """
 
@@ -118,6 +119,12 @@ class ToolFailedError(PyexecError):
     """A formatter or analyser could not be installed, is not installed yet, or could not do its part."""
 
     code = "tool_failed"
+
+
+class ResultNotKeptError(PyexecError):
+    """What a `@smart_async` function returned is no JSON, or is too large to be kept."""
+
+    code = "result_not_kept"
 
 
 class UnsupportedPlatformError(PyexecError):

@@ -6,7 +6,16 @@ from typing import Any, Literal, get_args
 
 State = Literal["pending", "running", "completed", "failed", "cancelled", "timed_out", "lost"]
 OutcomeKind = Literal[
-    "exited", "signalled", "out_of_memory", "start_failed", "environment_failed", "cancelled", "timed_out", "lost"
+    "exited",
+    "signalled",
+    "out_of_memory",
+    "start_failed",
+    "environment_failed",
+    "returned",
+    "raised",
+    "cancelled",
+    "timed_out",
+    "lost",
 ]
 Strategy = Literal["uv-run", "system-python"]
 StreamName = Literal["stdout", "stderr"]
@@ -55,6 +64,7 @@ class Outcome:
     """What happened to the user's code. Times are seconds since the epoch (UTC), durations seconds, sizes bytes.
 
     `exit_code` follows the shell: the program's own code, or 128 + n when signal n ended it (`signal` names it).
+    Work inside a server has none: it has `returned` or `raised`.
     `stopped_by` is the last signal that was sent to end the program, whoever asked. `reason` is a sentence, `detail`
     what a tool said that could not do its part.
     """
@@ -80,7 +90,9 @@ class Outcome:
         match self.kind:
             case "exited":
                 return "completed" if self.exit_code == 0 else "failed"
-            case "signalled" | "out_of_memory" | "start_failed" | "environment_failed":
+            case "returned":
+                return "completed"
+            case "signalled" | "out_of_memory" | "start_failed" | "environment_failed" | "raised":
                 return "failed"
             case "cancelled" | "timed_out" | "lost":
                 return self.kind

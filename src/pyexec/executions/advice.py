@@ -28,6 +28,7 @@ _ADVICE: Mapping[OutcomeKind, str] = {
     "environment_failed": "The code was not run; see to its dependencies, the Python version or the network.",
     "start_failed": "The code was not run; check that the directory and the interpreter can be used.",
     "out_of_memory": "Use less memory at a time: smaller chunks, smaller types, or a larger limit.",
+    "raised": "Its traceback is what py_job_status shows as stderr.",
     "signalled": "SIGKILL from outside often means that memory ran out; try with less data.",
 }
 

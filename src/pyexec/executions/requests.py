@@ -90,11 +90,20 @@ def _check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
             f"args are {size} bytes long; at most {limits.arguments} are allowed.",
             hint="Pass long data through stdin or a file.",
         )
-    for name, value in (("job_label", request.label), ("request_id", request.request_id)):
-        if value is not None and not value.isascii():
-            _require_text(name, value)
-        if value is not None and len(value) > _TEXT_LENGTH:
-            raise InvalidArgumentError(f"{name} has {len(value)} characters; at most {_TEXT_LENGTH} are allowed.")
+    check_text("job_label", request.label)
+    check_text("request_id", request.request_id)
+
+
+def check_text(name: str, value: str | None) -> None:
+    """Check a name that a caller gives to something of theirs.
+
+    Raises:
+        InvalidArgumentError: It is too long, or no text.
+    """
+    if value is not None and not value.isascii():
+        _require_text(name, value)
+    if value is not None and len(value) > _TEXT_LENGTH:
+        raise InvalidArgumentError(f"{name} has {len(value)} characters; at most {_TEXT_LENGTH} are allowed.")
 
 
 def _require_bytes(what: str, text: str, *, nul: bool = False) -> None:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.to_thread import run_sync
@@ -14,6 +15,7 @@ from pyexec.domain.errors import InvalidArgumentError, NotFoundError
 from pyexec.domain.executions import Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.domain.progress import Progress
 from pyexec.domain.text import legible
 from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.settling import Settler
@@ -23,6 +25,8 @@ from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, rea
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
 from pyexec.storage.output import Output, StreamText, count_events, read_output, read_preparation
+from pyexec.storage.progress import read_progress
+from pyexec.storage.returned import read_returned
 from pyexec.storage.state_folder import StateFolder
 
 SHORTEST_ID = 4
@@ -224,6 +228,20 @@ class ExecutionService:
         text = await run_sync(read_preparation, self._folder.execution(execution.id))
         return text.rstrip("\n").rpartition("\n")[2] or None
 
+    async def progress_of(self, execution: Execution) -> Progress | None:
+        """Return how far an execution is, or was when it ended; None for one that does not say."""
+        return await run_sync(self._progress_of, execution)
+
+    async def progress_of_active(self, executions: Collection[Execution]) -> dict[str, Progress]:
+        """Return how far those of them are that have not ended and say so, by id."""
+        return await run_sync(self._progress_of_active, executions)
+
+    async def returned_by(self, execution: Execution) -> Any:
+        """Return what work inside a server returned; None where it has not, or for any other execution."""
+        if execution.outcome is None or execution.outcome.kind != "returned":
+            return None
+        return await run_sync(read_returned, self._folder.execution(execution.id))
+
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
         return await run_sync(count_events, self._folder.execution(execution.id))
@@ -256,6 +274,13 @@ class ExecutionService:
     def folder_of(self, execution: Execution) -> Path:
         """Return where an execution's files lie."""
         return self._folder.execution(execution.id)
+
+    def _progress_of(self, execution: Execution) -> Progress | None:
+        return read_progress(self._folder.execution(execution.id), final=execution.ended)
+
+    def _progress_of_active(self, executions: Collection[Execution]) -> dict[str, Progress]:
+        started = [one for one in executions if not one.ended and one.started_at is not None]
+        return {one.id: progress for one in started if (progress := self._progress_of(one)) is not None}
 
     def _result(self, execution: Execution, budget: int) -> tuple[Reading, Answer]:
         folder = self._folder.execution(execution.id)

@@ -42,18 +42,21 @@ MaxAgeHours = Annotated[float | None, Field(description="Only jobs that ended lo
 
 def add_job_reading_tools(server: FastMCP, desk: Desk) -> None:
     """Add what everybody needs who starts jobs: reading and ending them."""
-    _add_reading(server, desk)
+    _add_get_job_output(server, desk)
+    add_py_job_status(server, desk)
     _add_resources(server, desk)
-    _add_ending(server, desk)
+    add_py_cancel_job(server, desk)
+    _add_kill_job(server, desk)
 
 
 def add_job_listing_tools(server: FastMCP, desk: Desk) -> None:
     """Add what looks after all jobs together."""
-    _add_listing(server, desk)
-    _add_pruning(server, desk)
+    _add_list_running_jobs(server, desk)
+    add_py_list_jobs(server, desk)
+    add_py_prune_jobs(server, desk)
 
 
-def _add_reading(server: FastMCP, desk: Desk) -> None:
+def _add_get_job_output(server: FastMCP, desk: Desk) -> None:
     @server.tool(
         tags={"jobs", "introspection"},
         output_schema=results.JobOutput.output_schema(),
@@ -69,6 +72,10 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
             return views.job_output(reading, time.time(), await service.environment_of(reading.execution))
 
         return await answer(work, rendering.render_output, results.JobOutput, markdown=markdown_output)
+
+
+def add_py_job_status(server: FastMCP, desk: Desk) -> None:
+    """Add the tool that shows a job's state."""
 
     @server.tool(
         tags={"jobs", "introspection"},
@@ -88,8 +95,12 @@ def _add_reading(server: FastMCP, desk: Desk) -> None:
             since = (Cursor.decode(cursor) if cursor else Cursor()) if incremental else None
             service = (await desk.services.get()).executions
             reading = await service.read(desk.principal(), job_id, since=since, max_bytes=max_output_bytes)
-            doing = await service.preparing(reading.execution) if reading.execution.state == "pending" else None
-            return views.job_status(reading, time.time(), doing)
+            if reading.execution.state == "pending":
+                progress = views.preparation_progress(await service.preparing(reading.execution))
+            else:
+                progress = await service.progress_of(reading.execution)
+            returned = await service.returned_by(reading.execution)
+            return views.job_status(reading, time.time(), progress, returned)
 
         return await answer(work, rendering.render_status, results.JobStatus, markdown=markdown_output)
 
@@ -114,7 +125,7 @@ def _add_resources(server: FastMCP, desk: Desk) -> None:
         return ResourceResult([_as_resource(name, content)])
 
 
-def _add_listing(server: FastMCP, desk: Desk) -> None:
+def _add_list_running_jobs(server: FastMCP, desk: Desk) -> None:
     @server.tool(
         tags={"jobs", "introspection"},
         output_schema=results.RunningJobs.output_schema(),
@@ -133,6 +144,10 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_running, results.RunningJobs, markdown=markdown_output)
 
+
+def add_py_list_jobs(server: FastMCP, desk: Desk) -> None:
+    """Add the tool that lists jobs."""
+
     @server.tool(
         tags={"jobs", "introspection"},
         output_schema=results.JobList.output_schema(),
@@ -148,13 +163,16 @@ def _add_listing(server: FastMCP, desk: Desk) -> None:
                 raise InvalidArgumentError(f"limit is {limit}; it must be between 1 and {MOST_LISTED}.")
             service = (await desk.services.get()).executions
             found, total = await service.newest(desk.principal(), states=states, limit=limit)
-            now = time.time()
-            return results.JobList(jobs=[views.job(execution, now) for execution in found], total=total)
+            now, progress = time.time(), await service.progress_of_active(found)
+            jobs = [views.job(execution, now, progress=progress.get(execution.id)) for execution in found]
+            return results.JobList(jobs=jobs, total=total)
 
         return await answer(work, rendering.render_list, results.JobList, markdown=markdown_output)
 
 
-def _add_ending(server: FastMCP, desk: Desk) -> None:
+def add_py_cancel_job(server: FastMCP, desk: Desk) -> None:
+    """Add the tool that ends a job gently."""
+
     @server.tool(
         tags={"jobs", "control"},
         output_schema=results.JobEnded.output_schema(),
@@ -167,6 +185,8 @@ def _add_ending(server: FastMCP, desk: Desk) -> None:
 
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
+
+def _add_kill_job(server: FastMCP, desk: Desk) -> None:
     @server.tool(
         tags={"jobs", "control"}, output_schema=results.JobEnded.output_schema(), annotations=ENDS, description=KILL_JOB
     )
@@ -177,7 +197,9 @@ def _add_ending(server: FastMCP, desk: Desk) -> None:
         return await answer(work, rendering.render_ended, results.JobEnded, markdown=markdown_output)
 
 
-def _add_pruning(server: FastMCP, desk: Desk) -> None:
+def add_py_prune_jobs(server: FastMCP, desk: Desk) -> None:
+    """Add the tool that removes ended jobs."""
+
     @server.tool(
         tags={"jobs", "control"},
         output_schema=results.Pruned.output_schema(),

@@ -1,5 +1,6 @@
 """The tools that format and analyse code."""
 
+from functools import partial
 from typing import Annotated
 
 from fastmcp import Context, FastMCP
@@ -10,9 +11,10 @@ from pydantic import Field
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.mcp import arguments as arg
 from pyexec.mcp.answers import answer
+from pyexec.mcp.progress import Reporter
 from pyexec.mcp.rendering_quality import render_analysed, render_formatted
 from pyexec.mcp.results_quality import AnalysedCode, FormattedCode
-from pyexec.mcp.running import Desk, report
+from pyexec.mcp.running import Desk
 from pyexec.mcp.views_quality import SHOWN, Show, analysed, formatted
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
@@ -59,8 +61,7 @@ def _add_formatting(server: FastMCP, desk: Desk) -> None:
         write: bool = False,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
-        async def say(text: str) -> None:
-            await report(context, 0, text)
+        reporter = Reporter(context, "format_code")
 
         async def work() -> FormattedCode:
             shown = _shown(show)
@@ -73,7 +74,7 @@ def _add_formatting(server: FastMCP, desk: Desk) -> None:
                 formatter=formatter,
                 line_length=line_length,
                 write=write,
-                say=say,
+                say=partial(reporter.still, news=True),
             )
             return formatted(done, shown)
 
@@ -104,8 +105,7 @@ def _add_analysing(server: FastMCP, desk: Desk) -> None:
         limit: MostFindings = 100,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
-        async def say(text: str) -> None:
-            await report(context, 0, text)
+        reporter = Reporter(context, "analyze_code")
 
         async def work() -> AnalysedCode:
             quality = (await desk.services.get()).quality
@@ -117,7 +117,7 @@ def _add_analysing(server: FastMCP, desk: Desk) -> None:
                 tools=tools,
                 fix=fix,
                 limit=limit,
-                say=say,
+                say=partial(reporter.still, news=True),
             )
             return analysed(analysis)
 

@@ -1,5 +1,6 @@
 """Results as markdown: what a model or a person reads first."""
 
+import json
 import re
 
 from pyexec.mcp import results
@@ -92,8 +93,10 @@ def render_status(result: results.JobStatus) -> str:
     label = f" ({job.label})" if job.label else ""
     parts = [f"Job `{job.id}`{label} is **{job.status}** after {job.elapsed_seconds:.2f} s"]
     if job.progress:
-        parts.append(f"Progress: {job.progress.current:g} of {job.progress.total or '?'} {job.progress.message or ''}")
-    if job.result and job.result.exit_code is not None:
+        parts.append(_progress_line(job.progress))
+    if not isinstance(job.result, results.JobResult):
+        parts += [] if job.result is None else [f"Result:\n{fenced(json.dumps(job.result, ensure_ascii=False))}"]
+    elif job.result.exit_code is not None:
         used = f"{job.result.cpu_seconds:.2f} s CPU, peak {job.result.peak_rss_mb:.0f} MB"
         parts.append(f"Exit code {job.result.exit_code}, {used}")
     if job.error:
@@ -102,6 +105,12 @@ def render_status(result: results.JobStatus) -> str:
     parts += _streams(job.new_stdout or "", job.new_stderr or "")
     parts.append(f"next_cursor: `{result.next_cursor}`")
     return "\n\n".join(parts)
+
+
+def _progress_line(progress: results.Progress) -> str:
+    total = "?" if progress.total is None else f"{progress.total:.12g}"
+    message = f": `{progress.message.replace('`', ' ')}`" if progress.message else ""
+    return f"Progress: {progress.current:.12g} of {total}{message}"
 
 
 def render_list(result: results.JobList) -> str:

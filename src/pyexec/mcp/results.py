@@ -194,7 +194,7 @@ class Job(BaseModel):
     completed_at: str | None
     elapsed_seconds: float
     progress: Progress | None = None
-    result: JobResult | None = None
+    result: JobResult | Any = None
     error: str | None = None
     new_stdout: Optional[str] = None
     new_stderr: Optional[str] = None

@@ -13,6 +13,7 @@ from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
 from pyexec.mcp import results, views
 from pyexec.mcp.cancellations import CancellationWatch
+from pyexec.mcp.progress import STEP_SECONDS, Reporter, job
 
 if TYPE_CHECKING:
     from pyexec.benchmarks.service import BenchmarkService
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
 
-PROGRESS_SECONDS = 5.0
-PREPARING_SECONDS = 0.5
 CLIENT_CANCELLED = "The client cancelled the call."
 
 
@@ -123,21 +122,14 @@ async def _wait(
     ends_itself = 0 < execution.timeout_seconds <= budget
     deadline = math.inf if ends_itself else anyio.current_time() + budget
     request_id = context.request_id
+    reporter = Reporter(context, job(execution.id))
     desk.cancellations.begin(request_id)
     try:
-        await report(context, 0, f"job {execution.id}")
-        told, told_at = "", anyio.current_time()
+        await reporter.begin()
         while not execution.ended and (left := deadline - anyio.current_time()) > 0:
-            tick = PREPARING_SECONDS if execution.started_at is None else PROGRESS_SECONDS
-            execution = await service.wait_for(execution, min(left, tick))
-            if execution.ended:
-                break
-            doing = await service.preparing(execution) if execution.started_at is None else None
-            message = _so_far(execution, doing)
-            now = anyio.current_time()
-            if (doing and message != told) or now - told_at >= PROGRESS_SECONDS:
-                await report(context, time.time() - execution.created_at, message)
-                told, told_at = message, now
+            execution = await service.wait_for(execution, min(left, STEP_SECONDS) if reporter.wanted else left)
+            if reporter.wanted:
+                await _report(reporter, service, execution)
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(request_id):
@@ -148,16 +140,14 @@ async def _wait(
     return execution
 
 
-def _so_far(execution: Execution, doing: str | None) -> str:
-    if doing is not None:
-        return f"job {execution.id}: {doing}"
-    if execution.started_at is None:
-        return f"job {execution.id}: {execution.state} for {time.time() - execution.created_at:.0f} s"
-    return f"job {execution.id}: running for {execution.elapsed(time.time()):.0f} s"
-
-
-async def report(context: Context, progress: float, message: str) -> None:
-    """Send progress to a client that asked for it; FastMCP looks for other takers too, which costs a millisecond."""
-    meta = context.request_context.meta if context.request_context else None
-    if meta and "progressToken" in meta:
-        await context.report_progress(progress, message=message)
+async def _report(reporter: Reporter, service: "ExecutionService", execution: Execution) -> None:
+    if execution.started_at is None and not execution.ended:
+        doing = await service.preparing(execution)
+        waited = f"{execution.state} for {time.time() - execution.created_at:.0f} s"
+        await reporter.still(doing or waited, news=doing is not None)
+        return
+    progress = await service.progress_of(execution)
+    if progress is not None:
+        await reporter.tell(progress, last=execution.ended)
+    if not execution.ended:
+        await reporter.still(f"running for {execution.elapsed(time.time()):.0f} s")

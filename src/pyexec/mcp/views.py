@@ -2,9 +2,10 @@
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
+from pyexec.domain.progress import Progress, make_progress
 from pyexec.environments.credentials import masked
 from pyexec.executions.advice import advice_for, error_of
 from pyexec.mcp import results
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _SO_MANY = re.compile(r"(\d+) of (\d+)")
 TIMEOUT_MARK = "[TIMEOUT]"
+SMART_ASYNC = "smart_async"
 
 
 def run_result(reading: "Reading", now: float, environment: "Answer") -> results.RunResult:
@@ -88,11 +90,13 @@ def job_output(reading: "Reading", now: float, environment: "Answer") -> results
     )
 
 
-def job_status(reading: "Reading", now: float, doing: str | None = None) -> results.JobStatus:
-    """Return the result of `py_job_status`; `doing` is what is being prepared for it."""
+def job_status(reading: "Reading", now: float, progress: Progress | None, returned: Any) -> results.JobStatus:
+    """Return the result of `py_job_status`; `returned` is what work inside a server came to."""
     output = reading.output
-    seen = job(reading.execution, now, output.stderr.text)
-    told = {"new_stdout": output.stdout.text, "new_stderr": output.stderr.text, "progress": _progress(doing)}
+    seen = job(reading.execution, now, output.stderr.text, progress)
+    told = {"new_stdout": output.stdout.text, "new_stderr": output.stderr.text}
+    if reading.execution.kind == SMART_ASYNC:
+        told["result"] = returned
     return results.JobStatus(
         job=seen.model_copy(update=told),
         next_cursor=output.next_cursor.encode(),
@@ -101,7 +105,7 @@ def job_status(reading: "Reading", now: float, doing: str | None = None) -> resu
     )
 
 
-def job(execution: Execution, now: float, stderr: str = "") -> results.Job:
+def job(execution: Execution, now: float, stderr: str = "", progress: Progress | None = None) -> results.Job:
     """Return one job's record."""
     outcome = execution.outcome
     return results.Job(
@@ -115,7 +119,8 @@ def job(execution: Execution, now: float, stderr: str = "") -> results.Job:
         started_at=iso_time(execution.started_at) if execution.started_at else None,
         completed_at=iso_time(outcome.ended_at) if outcome else None,
         elapsed_seconds=round(execution.elapsed(now), 4),
-        result=_job_result(execution, outcome, now) if outcome else None,
+        progress=_progress(progress),
+        result=_job_result(execution, outcome, now) if outcome and execution.kind != SMART_ASYNC else None,
         error=error_of(execution, stderr),
     )
 
@@ -230,13 +235,19 @@ def _environment(entry: "EnvironmentEntry") -> results.EnvironmentRow:
     )
 
 
-def _progress(doing: str | None) -> results.Progress | None:
+def preparation_progress(doing: str | None) -> Progress | None:
     """Read a line such as "installing 12 of 38"."""
     if doing is None:
         return None
     found = _SO_MANY.search(doing)
     current, total = (float(number) for number in found.groups()) if found else (0.0, None)
-    return results.Progress(current=current, total=total, message=doing)
+    return make_progress(current, total, doing)
+
+
+def _progress(progress: Progress | None) -> results.Progress | None:
+    if progress is None:
+        return None
+    return results.Progress(current=progress.current, total=progress.total, message=progress.message)
 
 
 def _megabytes(size: int) -> float:

@@ -16,6 +16,7 @@ KEEPER_ENDED = (
     "The keeper that guarded it was killed, so how it ended is not known; its output up to then is kept and its "
     "processes were ended."
 )
+SERVER_ENDED = "The server that did this work in its own process has ended, and the work with it."
 
 
 def settle_loss(folder: Path, execution_id: str) -> Observation:
@@ -29,8 +30,9 @@ def settle_loss(folder: Path, execution_id: str) -> Observation:
         if (folder / "outcome.json").exists():
             return observe(folder)
         started = observe(folder).started
-        end_strays(execution_id, _trace(started) if started else None)
-        _write_lost(folder, started_at=started.started_at if started else None)
+        if started is None or not started.inside:  # The server's pid is not ours to kill.
+            end_strays(execution_id, _trace(started) if started else None)
+        _write_lost(folder, started)
     except BlockingIOError:
         pass  # Somebody else settles it, or it is guarded after all.
     finally:
@@ -48,12 +50,12 @@ def _trace(started: Started) -> Trace:
     )
 
 
-def _write_lost(folder: Path, started_at: float | None) -> None:
+def _write_lost(folder: Path, started: Started | None) -> None:
     outcome = {
         "v": 1,
         "kind": "lost",
-        "reason": NEVER_STARTED if started_at is None else KEEPER_ENDED,
-        "started_at": started_at,
+        "reason": NEVER_STARTED if started is None else SERVER_ENDED if started.inside else KEEPER_ENDED,
+        "started_at": started.started_at if started else None,
         "ended_at": time.time(),
         **{f"{stream}_bytes": log.total(str(folder), stream) for stream in log.STREAMS},
     }

@@ -15,7 +15,10 @@ _MAX_JSON_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """What the keeper noted when the program began; enough to find what it started."""
+    """What the keeper noted when the program began; enough to find what it started.
+
+    `inside` says that it is no program but work of the server with this pid.
+    """
 
     boot: str
     pid: int
@@ -23,6 +26,7 @@ class Started:
     started_at: float
     group: str | None
     pipes: tuple[int, ...]
+    inside: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +91,7 @@ def _read_started(folder: Path) -> Started | None:
             started_at=float(values["started_at"]),
             group=values["group"],
             pipes=tuple(int(inode) for inode in values["pipes"]),
+            inside=values.get("inside") is True,
         )
     except (KeyError, OverflowError, TypeError, ValueError):
         return None
