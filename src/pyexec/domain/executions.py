@@ -90,11 +90,15 @@ class Outcome:
 class Harness:
     """What a tool of ours puts around the program: the command becomes `*before, python, *options, program, *args`.
 
-    An execution with one has a folder for what the tool makes, in the variable `PYEXEC_ARTIFACTS`.
+    An execution with one has a folder for what the tool makes, in the variable `PYEXEC_ARTIFACTS`. `packages` are
+    installed apart, for the Python that the program runs on: the variable `PYEXEC_TOOLS` names a link to the folder
+    they lie in, and nothing puts it on the program's path. `lacking` is a sentence for when they cannot be had.
     """
 
     before: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

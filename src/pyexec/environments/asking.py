@@ -28,6 +28,8 @@ class Asked:
         owner: Whose named environments count.
         environ: The variables the script gets: uv's settings among them count.
         folder, holder_lock: The execution's own folder, and the lock that says it lives.
+        tools: Packages of a tool of ours that run beside the program, which does not see them.
+        tools_lacking: What to say when they cannot be had.
     """
 
     script: Path
@@ -46,14 +48,20 @@ class Asked:
     environ: Mapping[str, str] = field(repr=False)
     folder: Path
     holder_lock: Path
+    tools: tuple[str, ...] = ()
+    tools_lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """A program that makes the environment first; it reads `stdin`, which may hold credentials."""
+    """A program that makes the environment first; it reads `stdin`, which may hold credentials.
+
+    `only_tools` says that the program's own environment is known already, and what is made is for our tools.
+    """
 
     argv: tuple[str, ...]
     stdin: str = field(repr=False)
+    only_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

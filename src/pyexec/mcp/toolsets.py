@@ -6,6 +6,7 @@ from fastmcp import FastMCP
 
 from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
+from pyexec.mcp.profile_tools import add_profile_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
 from pyexec.mcp.start_tools import add_start_tools
@@ -13,6 +14,7 @@ from pyexec.mcp.start_tools import add_start_tools
 ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
     "jobs": (add_job_listing_tools,),
+    "profiles": (add_profile_tools,),
     "environments": (add_environment_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
