@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Dict, List, Tuple
 
 from pyexec_guest.profiler.tree import Tree
 
@@ -59,7 +59,7 @@ class _Samples:
     """Samples of the same stack as one."""
 
     def __init__(self) -> None:
-        self._seconds: dict[tuple[str, ...], float] = {}
+        self._seconds: Dict[Tuple[str, ...], float] = {}
         self._count = 0
 
     def append(self, sample: "tuple[list[str], float]") -> None:
@@ -136,7 +136,7 @@ class _Calls:
                     from_others[_key(called.code)] = from_others.get(_key(called.code), 0.0) + called.totaltime
         tops = [(max(0.0, one.totaltime - from_others.get(_key(one.code), 0.0)), one) for one in self._entries]
         whole = sum(seconds for seconds, _entry in tops)
-        waiting: list[tuple[int, Any, float, tuple[Any, ...]]] = [
+        waiting: List[Tuple[int, Any, float, Tuple[Any, ...]]] = [
             (-1, entry, seconds, ()) for seconds, entry in tops if seconds > whole * SMALLEST_SHARE
         ]
         while waiting and len(tree.parents) < MOST_NODES:
