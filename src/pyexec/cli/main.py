@@ -13,6 +13,7 @@ FAILURE = 1
 COMMANDS = {
     "serve": "Serve an MCP client over stdin and stdout.",
     "run": "Run a script or inline code: live output, its exit status.",
+    "profile": "Run a script and show what takes its time, calls or memory.",
     "env": "List, make, lock and remove environments.",
     "jobs": "List, show, follow, cancel and remove jobs.",
     "tools": "List the tools that a server offers, by toolset.",

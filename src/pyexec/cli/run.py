@@ -20,7 +20,8 @@ NO_EXIT_CODE = 1
 INTERRUPTED = 128 + signal.SIGINT
 
 
-def _variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def variables(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Read NAME=VALUE, again and again."""
     for value in values:
         if "=" not in value:
             raise click.BadParameter(f"{value.partition('=')[0]!r} is not NAME=VALUE")
@@ -39,7 +40,7 @@ def _variables(_context: click.Context, _parameter: click.Parameter, values: tup
 @click.option("--uv/--no-uv", default=True, help="Run with uv (default), or with the python on PATH.")
 @click.option("--timeout", type=float, default=0, metavar="SECONDS", help="End it after this long; 0: never.")
 @click.option(
-    "--env", multiple=True, callback=_variables, metavar="NAME=VALUE", help="An environment variable; repeatable."
+    "--env", multiple=True, callback=variables, metavar="NAME=VALUE", help="An environment variable; repeatable."
 )
 @click.option("--env-file", metavar="FILE", help="A .env file.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where to run; default: the current directory.")
@@ -95,14 +96,14 @@ def command(
         )
         return
     try:
-        execution, stderr_end = session.run(lambda services, who: _attend(services, who, request), directory)
+        execution, stderr_end = session.run(lambda services, who: attend(services, who, request), directory)
     except BrokenPipeError:
         session.leave_broken_pipe()
     else:
-        sys.exit(_report(execution, stderr_end))
+        sys.exit(report(execution, stderr_end))
 
 
-async def _attend(services: Services, principal: Principal, request: ExecutionRequest) -> tuple[Execution, str]:
+async def attend(services: Services, principal: Principal, request: ExecutionRequest) -> tuple[Execution, str]:
     """Run it in the foreground: pass its output on, and interrupts to it."""
     service = services.executions
     execution = await service.submit(principal, request)
@@ -123,7 +124,8 @@ async def _attend(services: Services, principal: Principal, request: ExecutionRe
     return reading.execution, reading.output.stderr.text
 
 
-def _report(execution: Execution, stderr: str) -> int:
+def report(execution: Execution, stderr: str) -> int:
+    """Say what went wrong, if anything did; return the exit status."""
     outcome = execution.outcome
     if outcome is None:
         return NO_EXIT_CODE

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
+    "profiles": "Show what takes time, calls or memory in a program.",
     "environments": "Make, list, lock and remove environments.",
 }
 """What each is for."""
 
-DEFAULT_TOOLSETS = ("core", "jobs", "environments")
+DEFAULT_TOOLSETS = ("core", "jobs", "profiles", "environments")
 """What a local server offers when nobody says otherwise."""
 
 

@@ -9,6 +9,7 @@ import sys
 
 TOOLS = "PYEXEC_TOOLS"
 _PACKAGES = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+_OURS = "pyexec_guest"
 _STDLIB = os.path.dirname(os.__file__)
 
 
@@ -52,7 +53,7 @@ class Aside:
 
     def _is_hidden(self, root: str) -> bool:
         """Tell whether the program would find something else by that name, or nothing."""
-        if root in self._kept:
+        if root in self._kept or root == _OURS:
             return True
         if root in self._program:  # We imported another part of a package that it has already.
             return sys.modules.get(root) is not self._program[root]

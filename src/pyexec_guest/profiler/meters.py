@@ -4,7 +4,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 from pyexec_guest.profiler.tree import Tree
 
@@ -59,7 +59,7 @@ class _Samples:
     """Samples of the same stack as one."""
 
     def __init__(self) -> None:
-        self._seconds: Dict[Tuple[str, ...], float] = {}
+        self._seconds: dict[Any, float] = {}
         self._count = 0
 
     def append(self, sample: "tuple[list[str], float]") -> None:
@@ -82,6 +82,8 @@ def _frame_of(info: str) -> "tuple[str, str, int]":
     for attribute in attributes:
         if attribute.startswith("c"):
             function = f"{attribute[1:]}.{function}"
+    if file == "<built-in>":
+        file, line = "", ""
     return function, file, int(line) if line.isdigit() else 0
 
 
@@ -136,24 +138,30 @@ class _Calls:
                     from_others[_key(called.code)] = from_others.get(_key(called.code), 0.0) + called.totaltime
         tops = [(max(0.0, one.totaltime - from_others.get(_key(one.code), 0.0)), one) for one in self._entries]
         whole = sum(seconds for seconds, _entry in tops)
-        waiting: List[Tuple[int, Any, float, Tuple[Any, ...]]] = [
-            (-1, entry, seconds, ()) for seconds, entry in tops if seconds > whole * SMALLEST_SHARE
-        ]
+        waiting = [_Part(-1, one, seconds, ()) for seconds, one in tops if seconds > whole * SMALLEST_SHARE]
         while waiting and len(tree.parents) < MOST_NODES:
-            parent, entry, seconds, path = waiting.pop(0)
-            node = tree.child(parent, _code_frame(entry.code))
-            share = seconds / entry.totaltime if entry.totaltime > 0 else 0.0
-            below = 0.0
-            inside = (*path, _key(entry.code))
-            for called in entry.calls or ():
-                known = self._by_code.get(_key(called.code))
-                part = called.totaltime * share
-                large = part > whole * SMALLEST_SHARE and below + part <= seconds * 1.001
-                if large and known is not None and _key(called.code) not in inside and len(inside) < DEEPEST:
-                    below += part
-                    waiting.append((node, known, part, inside))
-            tree.own[node] += max(0.0, seconds - below)
+            part = waiting.pop(0)
+            node = tree.child(part.parent, _code_frame(part.entry.code))
+            below = [
+                _Part(node, self._by_code[key], called.totaltime * part.share, part.inside)
+                for called in part.entry.calls or ()
+                if (key := _key(called.code)) in self._by_code and key not in part.inside
+            ]
+            large = [one for one in below if one.seconds > whole * SMALLEST_SHARE and len(part.inside) < DEEPEST]
+            waiting += large
+            tree.own[node] += max(0.0, part.seconds - sum(one.seconds for one in large))
         return tree
+
+
+class _Part:
+    """A part of the seconds of a function: what it took when it was called from one place."""
+
+    def __init__(self, parent: int, entry: Any, seconds: float, path: "tuple[Any, ...]") -> None:
+        self.parent = parent
+        self.entry = entry
+        self.seconds = seconds
+        self.inside = (*path, _key(entry.code))
+        self.share: float = seconds / entry.totaltime if entry.totaltime > 0 else 0.0
 
 
 def _key(code: Any) -> Any:
