@@ -103,12 +103,8 @@ def _say(profile: "Profile | str", top: int) -> None:
     tool = TOOLS[profile.mode]
     counted = {"calls": "calls", "memory": "allocations"}.get(profile.mode)
     click.echo(f"\n{_amount(profile.total, tool.unit)} in all, by {profile.mode}\n", err=True)
-    head = (
-        f"{'own':>12} {'total':>12} {counted or '':>12}  function"
-        if counted
-        else f"{'own':>12} {'total':>12}  function"
-    )
-    click.echo(head, err=True)
+    heads = ("own", "total", *([counted] if counted else []))
+    click.echo(" ".join(f"{head:>12}" for head in heads) + "  function", err=True)
     for row in profile.rows[:top]:
         click.echo(_line(row, tool.unit, counted=counted is not None), err=True)
     click.echo(f"\n{profile.text}\n\n{tool.overhead}", err=True)
