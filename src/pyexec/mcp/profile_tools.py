@@ -26,6 +26,7 @@ PROFILE_SCRIPT = (
     "Runs as run_script_with_dependencies does; leaves a flame graph as a job-file resource."
 )
 
+What = Annotated[Mode, Field(description="What to measure")]
 Top = Annotated[int, Field(description="Rows to show, 1 to 200")]
 ProfiledJob = Annotated[str | None, Field(description="Show the profile of this job; runs nothing")]
 
@@ -42,7 +43,7 @@ def add_profile_tools(server: FastMCP, desk: Desk) -> None:
     async def profile_script(
         context: Context,
         *,
-        mode: Mode = "time",
+        mode: What = "time",
         top: Top = 15,
         job_id: ProfiledJob = None,
         script_content: arg.ScriptContent = None,

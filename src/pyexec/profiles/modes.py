@@ -36,22 +36,22 @@ TOOLS: Mapping[Mode, Tool] = {
     "time": Tool(
         package="pyinstrument>=5,<6",
         unit="seconds",
-        overhead="pyinstrument looks at the stack of the main thread each millisecond, and makes programs of many "
-        "small calls up to 2 times slower; other threads and child processes are not seen.",
+        overhead="pyinstrument looks at the stack of the main thread each millisecond, and makes loops hardly "
+        "slower, many small calls up to 8 times; other threads and child processes are not seen.",
         where="pyinstrument has wheels for CPython from 3.8 on",
     ),
     "calls": Tool(
         package=None,
         unit="seconds",
-        overhead="cProfile counts every call and makes programs of many small calls 2 to 4 times slower, so small "
-        "functions look dearer than they are; child processes, and before Python 3.12 other threads, are not seen.",
+        overhead="cProfile counts every call and makes many small calls up to 6 times slower, so small functions look "
+        "dearer than they are; other threads (mostly) and child processes are not seen.",
     ),
     "memory": Tool(
         package="memray>=1.19,<2",
         unit="bytes",
-        overhead="memray records every allocation of all threads, which makes programs up to 3 times slower; the rows "
-        "say what held memory when most was held, objects below 512 bytes by the arena of Python that they lie in; "
-        "child processes are not seen.",
+        overhead="memray records the allocations of all threads and makes programs 2 to 5 times slower; rows say what "
+        "held memory when most was held, objects below 512 bytes by the arena of Python they lie in; child processes "
+        "are not seen.",
         where="memray has wheels for CPython from 3.8 on, on Linux and macOS",
     ),
 }

@@ -18,6 +18,7 @@ _NOTHING_LEFT = (
     "There is no profile: the program was not started, or ended before one could be written, by SIGKILL, os._exit, a "
     "crash or a syntax error."
 )
+_TOO_SHORT = "There is nothing in the profile: the program was done before anything could be seen of it."
 
 
 def measured(request: ExecutionRequest, mode: Mode) -> ExecutionRequest:
@@ -36,7 +37,8 @@ async def profile_of(service: "ExecutionService", principal: Principal, executio
     except NotFoundError:
         await service.get(principal, execution.id)
         return _NOTHING_LEFT
-    return read_profile(content)
+    profile = read_profile(content)
+    return profile if isinstance(profile, str) or profile.rows else _TOO_SHORT
 
 
 def require_profile(execution: Execution) -> None:
