@@ -190,7 +190,7 @@ async def test_wrong_arguments_are_refused(mcp: Mcp) -> None:
 def test_the_command_line_shows_it_on_stderr_and_writes_the_flame_graph(run: Command, tmp_path: Path) -> None:
     script, graph = tmp_path / "known.py", tmp_path / "graph.html"
     script.write_text(KNOWN + "raise SystemExit(3)")
-    done = run("profile", "--mode", "calls", "--output", graph, script)
+    done = run("profile", "--mode", "calls", "--output", str(graph), str(script))
     assert (done.status, done.stdout) == (3, "done\n")
     assert "hot  known.py:1" in done.stderr
     assert f"flame graph: {graph}" in done.stderr

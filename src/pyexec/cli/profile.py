@@ -76,6 +76,7 @@ def command(
         )
     except BrokenPipeError:
         session.leave_broken_pipe()
+        return
     status = report(execution, stderr_end)
     _say(profile, top)
     if graph is not None:

@@ -22,7 +22,7 @@ def test_a_function_that_calls_itself_counts_once_in_its_total() -> None:
 
 def test_rows_are_those_first_by_own_and_those_first_by_total() -> None:
     rows: list[list[object]] = [["root", "a.py", 1, 0.0, 1000.0, 1]]
-    rows += [[f"f{number}", "a.py", 1, float(number), float(number), 1] for number in range(1, 500)]
+    rows.extend([f"f{number}", "a.py", 1, float(number), float(number), 1] for number in range(1, 500))
     kept = [row[0] for row in top(rows)]
     assert kept[0] == "f499"
     assert kept[-1] == "root"
