@@ -2,6 +2,8 @@
 
 import hashlib
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,22 @@ async def test_the_programs_environment_stays_as_it_is_and_its_packages_come_fir
         assert measured["resolved_dependencies"] == plain["resolved_dependencies"]
         assert measured["rows"]
     assert listing(folder) == before
+
+
+async def test_a_projects_own_environment_is_used_as_it_is(mcp: Mcp) -> None:
+    venv = mcp.directory / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    (site,) = venv.glob("lib/python*/site-packages")
+    (site / "typing_extensions.py").write_text("raise ImportError('not for the tool')\n")
+    (site / "rich.py").write_text("MINE = 'mine'\n")
+    (mcp.directory / "main.py").write_text("import rich, sys; print(rich.MINE, sys.prefix)\n" + KNOWN)
+    before = listing(venv)
+    given = {"directory": str(mcp.directory), "script_path": "main.py", "mode": "memory"}
+    measured = await mcp.get("profile_script", **given)
+    assert measured["stdout"] == f"mine {venv}\ndone\n"
+    assert measured["rows"][0]["function"] == "hoard"
+    assert {name for name in listing(venv).keys() - before.keys() if "__pycache__/rich." not in name} == set()
+    assert before.items() <= listing(venv).items()
 
 
 async def test_environments_of_program_and_tool_are_made_together(mcp: Mcp) -> None:

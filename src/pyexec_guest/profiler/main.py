@@ -59,7 +59,8 @@ class Aside:
             return sys.modules.get(root) is not self._program[root]
         spec = getattr(sys.modules.get(root), "__spec__", None)
         for finder in sys.meta_path:
-            found = finder.find_spec(root, None)
+            # Before Python 3.12 there were finders of an older kind; they come after those that have one.
+            found = finder.find_spec(root, None) if hasattr(finder, "find_spec") else None
             if found is not None:
                 return spec is None or found.origin != spec.origin
         return True

@@ -41,8 +41,8 @@ class TimeMeter:
         """End."""
         self._profiler.stop()
 
-    def result(self) -> "tuple[Tree, list[list[object]]]":
-        """Return the calls, and a row for each function."""
+    def result(self) -> "tuple[Tree, list[list[object]], float]":
+        """Return the calls, a row for each function, and all the seconds."""
         tree = Tree()
         for stack, seconds in self._profiler.last_session.frame_records:
             node = -1
@@ -52,7 +52,7 @@ class TimeMeter:
                     node = tree.child(node, frame)
             if node >= 0:
                 tree.own[node] += seconds
-        return tree, tree.rows()
+        return tree, tree.rows(), sum(tree.own)
 
 
 class _Samples:
@@ -108,11 +108,11 @@ class CallMeter:
         """End."""
         self._profile.disable()
 
-    def result(self) -> "tuple[Tree, list[list[object]]]":
-        """Return the calls, and a row for each function."""
+    def result(self) -> "tuple[Tree, list[list[object]], float]":
+        """Return the calls, a row for each function, and all the seconds."""
         self._profile.dump_stats(self._file)
         calls = _Calls(self._profile.getstats())
-        return calls.tree(), calls.rows()
+        return calls.tree(), calls.rows(), calls.whole()
 
 
 class _Calls:
@@ -127,6 +127,10 @@ class _Calls:
         return [
             [*_code_frame(entry.code), entry.inlinetime, entry.totaltime, entry.callcount] for entry in self._entries
         ]
+
+    def whole(self) -> float:
+        """Return all the seconds."""
+        return sum(entry.inlinetime for entry in self._entries)
 
     def tree(self) -> Tree:
         """Return calls below calls: what a function takes is shared among its callers by what each of them waited."""
@@ -143,7 +147,7 @@ class _Calls:
             part = waiting.pop(0)
             node = tree.child(part.parent, _code_frame(part.entry.code))
             below = [
-                _Part(node, self._by_code[key], called.totaltime * part.share, part.inside)
+                _Part(node, self._by_code[key], called.totaltime * part.share * part.fit, part.inside)
                 for called in part.entry.calls or ()
                 if (key := _key(called.code)) in self._by_code and key not in part.inside
             ]
@@ -162,6 +166,9 @@ class _Part:
         self.seconds = seconds
         self.inside = (*path, _key(entry.code))
         self.share: float = seconds / entry.totaltime if entry.totaltime > 0 else 0.0
+        # Calls that come back to a function count again and again below it: together they get what it waited.
+        waited = sum(called.totaltime for called in entry.calls or ())
+        self.fit: float = min(1.0, (entry.totaltime - entry.inlinetime) / waited) if waited > 0 else 1.0
 
 
 def _key(code: Any) -> Any:
@@ -203,8 +210,8 @@ class MemoryMeter:
         """End."""
         self._tracker.__exit__(None, None, None)
 
-    def result(self) -> "tuple[Tree, list[list[object]]]":
-        """Return what allocated, and a row for each line that did."""
+    def result(self) -> "tuple[Tree, list[list[object]], float]":
+        """Return what allocated, a row for each line that did, and all the bytes."""
         tree = Tree()
         with self._memray.FileReader(self._file) as reader:
             for record in reader.get_high_watermark_allocation_records(merge_threads=True):
@@ -216,7 +223,7 @@ class MemoryMeter:
                     node = tree.child(-1, ("<outside of any function>", "", 0))
                 tree.own[node] += record.size
                 tree.counts[node] += record.n_allocations
-        return tree, tree.rows()
+        return tree, tree.rows(), sum(tree.own)
 
 
 METERS: "dict[str, Any]" = {"time": TimeMeter, "calls": CallMeter, "memory": MemoryMeter}

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
@@ -46,24 +47,24 @@ class Measurement:
         if self._done:
             return
         self._done = True
-        self.meter.stop()
-        if os.getpid() != self._pid:  # A child that was forked behind Python's back.
-            return
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
         try:
+            self.meter.stop()
+            if os.getpid() != self._pid:  # A child that was forked behind Python's back.
+                return
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_IGN)
             with self._aside.seeing(self._tools):
                 self._write()
         except Exception as error:  # noqa: BLE001 - whatever is wrong with the profile, the program ends as it ended
-            self._put(RESULT, json.dumps({"failure": f"{type(error).__name__}: {error}"}))
+            with suppress(OSError):
+                self._put(RESULT, json.dumps({"failure": f"{type(error).__name__}: {error}"}))
 
     def _write(self) -> None:
-        tree, rows = self.meter.result()
+        tree, rows, whole = self.meter.result()
         tree.frames = [(function, self._places.name(file), line) for function, file, line in tree.frames]
         for row in rows:
             row[1] = self._places.name(row[1])
         unit = self.meter.unit
-        whole = sum(tree.own)
         result = {"mode": self._mode, "unit": unit, "total": whole, "rows": top(rows), "text": outline(tree, unit)}
         self._put(RESULT, json.dumps(result))
         self._put(FLAME_GRAPH, flame_graph(tree, unit, self._mode, self._name))

@@ -169,3 +169,15 @@ def test_a_name_cannot_break_out_of_the_flame_graph(tmp_path: Path) -> None:
 def test_it_is_written_for_the_oldest_python_that_runs_scripts() -> None:
     for path in PROFILER.parent.glob("*.py"):
         ast.parse(path.read_text("utf-8"), str(path), feature_version=(3, 8))
+
+
+def test_what_comes_back_to_a_function_is_not_counted_twice_in_the_flame_graph(tmp_path: Path) -> None:
+    assert run(tmp_path, "import asyncio.unix_events").returncode == 0
+    page = (tmp_path / "artifacts" / "flamegraph.html").read_text("utf-8")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    assert data["whole"] == pytest.approx(profile(tmp_path)["total"], rel=0.05)
+    below = [0.0] * len(data["nodes"])
+    for parent, _frame, seconds in data["nodes"]:
+        if parent >= 0:
+            below[parent] += seconds
+    assert all(part <= node[2] * 1.001 for part, node in zip(below, data["nodes"], strict=True))
