@@ -17,6 +17,8 @@ from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
 
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
 
+# What we set for programs, and a server that one of them starts inherits.
+_SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -306,7 +308,7 @@ def _read(variable: Variable, text: str) -> Any:
 
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return names that look like settings of ours and are not: most likely misspelt."""
-    known = {variable.name for variable in VARIABLES} | {"PYEXEC_ARTIFACTS", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE"}
+    known = {variable.name for variable in VARIABLES} | set(_SET_FOR_PROGRAMS)
     return tuple(sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known))
 
 

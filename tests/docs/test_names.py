@@ -16,7 +16,7 @@ from pyexec.settings import VARIABLES
 from tests.docs.conftest import PAGES, ROOT, Page
 
 README = next(page for page in PAGES if page.path == ROOT / "README.md")
-SET_FOR_PROGRAMS = {"PYEXEC_EXECUTION_ID", "PYEXEC_INLINE"}
+SET_FOR_PROGRAMS = {"PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS"}
 FOR_DEVELOPERS = {"PYEXEC_CI_NO_SKIPS"}
 A_TOOL = re.compile(r"(?:run_script|get_job|list_running|kill_job|py_[a-z]+_)\w*")
 A_COMMAND = re.compile(r"(?:^|\$\(|\| )pyexec (.+)$|[\s/]pyexec (serve.*)$")
@@ -71,7 +71,7 @@ def test_every_command_and_option_that_is_named_exists(page: Page) -> None:
             context = click.Context(below, info_name=words[0], parent=context)
             command, words = below, words[1:]
         options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
-        takes_all = command.name == "run"
+        takes_all = command.name in ("run", "profile")
         for number, word in enumerate(words):
             if takes_all and not word.startswith("-") and not words[max(0, number - 1)].startswith("-"):
                 break  # The file: what follows is the program's.

@@ -22,6 +22,7 @@ TOOLS = {
     "run_script_with_dependencies",
     "run_script_in_dir_async",
     "run_script_with_dependencies_async",
+    "profile_script",
     "list_running_jobs",
     "get_job_output",
     "kill_job",

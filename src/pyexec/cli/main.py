@@ -14,6 +14,7 @@ COMMANDS = {
     "serve": "Serve an MCP client over stdin and stdout.",
     "run": "Run a script or inline code: live output, its exit status.",
     "bench": "Measure a script, and compare it with others.",
+    "profile": "Run a script and show what takes its time, calls or memory.",
     "scripts": "Save, list, show, run and delete scripts.",
     "env": "List, make, lock and remove environments.",
     "jobs": "List, show, follow, cancel and remove jobs.",

@@ -110,12 +110,17 @@ class Harness:
         instructions: What to tell the tool on standard input, which then gives the programs theirs: a JSON object with
             these `instructions`, the path of `artifacts`, and the `programs`, this one first, then its companions.
         companions: Programs that the tool runs besides; what they need is made before the tool starts.
+        packages: What the tool needs, installed apart for the Python that the program runs on: the variable
+            `PYEXEC_TOOLS` names a link to the folder they lie in, and nothing puts it on the program's path.
+        lacking: What to say first when they cannot be had.
     """
 
     before: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
     instructions: Mapping[str, Any] | None = None
     companions: tuple["ExecutionRequest", ...] = ()
+    packages: tuple[str, ...] = ()
+    lacking: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

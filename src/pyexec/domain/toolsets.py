@@ -6,13 +6,14 @@ TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
     "scripts": "Save, list, view, run and delete scripts.",
+    "profiles": "Show what takes time, calls or memory in a program.",
     "environments": "Make, list, lock and remove environments.",
     "benchmarks": "Measure and compare programs.",
     "quality": "Format and analyse code.",
 }
 """What each is for."""
 
-DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "quality")
+DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "profiles", "quality")
 """What a local server offers when nobody says otherwise."""
 
 

@@ -31,6 +31,8 @@ class Asked:
         environ: The variables the script gets: uv's settings among them count.
         folder: A folder for the answer of what prepares it.
         holder_lock: The lock, in the execution's own folder, that says it lives.
+        beside: Packages of a tool of ours that run beside the program, which does not see them.
+        beside_lacking: What to say when they cannot be had.
     """
 
     script: Path | None
@@ -51,6 +53,8 @@ class Asked:
     environ: Mapping[str, str] = field(repr=False)
     folder: Path
     holder_lock: Path
+    beside: tuple[str, ...] = ()
+    beside_lacking: str = ""
 
     @property
     def holder(self) -> str:
@@ -69,10 +73,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """A program that makes the environment first; it reads `stdin`, which may hold credentials."""
+    """A program that makes the environment first; it reads `stdin`, which may hold credentials.
+
+    `only_tools` says that the program's own environment is known already, and what is made is for our tools.
+    """
 
     argv: tuple[str, ...]
     stdin: str = field(repr=False)
+    only_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,15 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
+from pyexec.environments.beside import link_tools, of_the_same_python
 from pyexec.environments.building import Builder
 from pyexec.environments.credentials import masked, secrets_in
 from pyexec.environments.orders import Answer, BuildOrder, write_answer
-from pyexec.environments.tool import ToolError
+from pyexec.environments.store import Environment
+from pyexec.environments.tool import Say, ToolError
 
 FAILED = 1
 _INDEXES = ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_FIND_LINKS")
@@ -25,9 +28,10 @@ def main() -> int:
     """Make the environment; return the exit status."""
     # Whoever cancels sends either; both must leave nothing half behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    order = BuildOrder.from_json(sys.stdin.read())
+    orders = [BuildOrder.from_json(line) for line in sys.stdin]
+    indexes = [order.index_url or "" for order in orders]
     # Beyond what `masked` finds: a URL that nobody can read may be shown by whoever tries.
-    secrets = secrets_in([order.index_url or "", *(value for name, value in os.environ.items() if name in _INDEXES)])
+    secrets = secrets_in([*indexes, *(value for name, value in os.environ.items() if name in _INDEXES)])
     last = ""
 
     def hide(text: str) -> str:
@@ -44,13 +48,15 @@ def main() -> int:
             sys.stderr.flush()
 
     try:
-        environment = Builder(order, os.environ, say).build()
+        environment = _build(orders, say)
     except ToolError as error:
         answer = Answer(failure=hide(error.failure.message), failure_detail=hide(error.failure.detail))
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         answer = Answer(failure=_DISK_FULL if full else f"The environment could not be made: {hide(str(error))}.")
     else:
+        if environment is None:
+            return 0  # What the program runs in was known before.
         answer = Answer(
             digest=environment.digest,
             python=str(environment.python),
@@ -62,9 +68,25 @@ def main() -> int:
         sys.stderr.write(f"{answer.failure}\n")
         sys.stderr.flush()
     with suppress(OSError):  # Nothing to be done on a full disk; what was said is in the log.
-        write_answer(Path(order.folder), answer)
+        write_answer(Path(orders[0].folder), answer)
         return FAILED if answer.failure is not None else 0
     return FAILED
+
+
+def _build(orders: list[BuildOrder], say: Say) -> Environment | None:
+    """Make what is ordered; return the environment of the program, where one of the orders is for it."""
+    made: Environment | None = None
+    for order in orders:
+        if order.link is None:
+            made = Builder(order, os.environ, say).build()
+            continue
+        try:
+            tools = Builder(of_the_same_python(order, made), os.environ, say).build()
+        except ToolError as error:
+            message = f"{order.lacking} {error.failure.message}".strip()
+            raise ToolError(replace(error.failure, message=message)) from error
+        link_tools(Path(order.link), tools)
+    return made
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pyexec.environments.local import fingerprint_of, local_path, metadata_finge
 from pyexec.environments.locked import LockedLine, read_lock, without_project
 from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.orders import BuildOrder
-from pyexec.environments.store import MARKER, Environment, EnvironmentStore, Resolution
+from pyexec.environments.store import MARKER, Environment, EnvironmentStore, Resolution, site_packages
 from pyexec.environments.tool import Say, ToolError, Uv
 from pyexec.environments.uv import is_true
 from pyexec.environments.uv_settings import install_settings, refused_setting, settings_files
@@ -239,7 +239,7 @@ class Builder:
         self._uv.held.append(fd)
         try:
             self._uv.run(*("venv", "--no-project", "--no-config", "--quiet", "--python", self._python, str(folder)))
-            (site,) = folder.glob("lib/python*/site-packages")
+            site = site_packages(folder)
             lines, own = without_project(read_lock(lock), self._lock_folder())
             lines = [line for line in lines if line.applies(self._python_version)]
             with tempfile.TemporaryDirectory() as scratch:

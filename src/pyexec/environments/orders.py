@@ -34,6 +34,9 @@ class BuildOrder:
         folder: The execution's folder, for the answer.
         holder, holder_lock: Who leases the environment, see `EnvironmentStore.lease`.
         name, owner, asked: The name to give to the environment, who gives it, and what they asked for.
+        link: For packages of our tools, a link to make to the folder they lie in; the answer does not tell of them.
+            Without a `python` they are for the one of the order before.
+        lacking: What to say first when they cannot be had.
     """
 
     root: str
@@ -60,6 +63,8 @@ class BuildOrder:
     name: str | None = None
     owner: str = ""
     asked: tuple[str, ...] = ()
+    link: str | None = None
+    lacking: str = ""
 
     def to_json(self) -> str:
         """Return the order as one line."""

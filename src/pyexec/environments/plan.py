@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError
 from pyexec.environments.asking import Asked, Preparation, RunPlan
+from pyexec.environments.beside import link_tools, tools_link, tools_order
 from pyexec.environments.choice import Choice, choose
 from pyexec.environments.credentials import stripped
 from pyexec.environments.headers import ScriptHeader, read_header
@@ -75,6 +76,10 @@ class Planner:
         """
         if any("\0" in argument for argument in asked.args):
             raise InvalidArgumentError("An argument in args has a NUL character in it.")
+        plan = self._planned(asked)
+        return self._with_beside(asked, plan) if asked.beside else plan
+
+    def _planned(self, asked: Asked) -> RunPlan:
         if not asked.use_uv:
             return self._without_uv(asked)
         header = read_header(asked.header_source)
@@ -261,6 +266,24 @@ class Planner:
                 hint="Run it with use_uv=true, which finds one that fits.",
             )
         return replace(_as_it_is(asked, interpreter, notes), strategy="system-python", first_on_path=None)
+
+    def _with_beside(self, asked: Asked, plan: RunPlan) -> RunPlan:
+        """Have our tools' packages there when the program starts, in an environment apart."""
+        # A virtual environment's interpreter is a link: all those of one Python share the tools.
+        python = Path(plan.python).resolve()
+        is_here = plan.python.startswith("/") and python.exists()
+        interpreter = self._finder.find(str(python)) if is_here else None
+        order = tools_order(
+            asked, interpreter, store=self._store, uv=str(self._find_uv()), fresh_seconds=self._fresh_seconds
+        )
+        ready = self._ready(order.key, asked) if order.key is not None else None
+        if ready is not None:
+            link_tools(tools_link(asked.folder), ready)
+            return plan
+        orders = [plan.prepare.stdin] if plan.prepare else []
+        stdin = "\n".join([*orders, order.to_json()])
+        builder = Preparation(argv=(sys.executable, *_BUILDER), stdin=stdin, only_tools=plan.prepare is None)
+        return replace(plan, prepare=builder)
 
     def _find_uv(self) -> Path:
         if self._uv is None or not is_program(self._uv):

@@ -282,6 +282,12 @@ def _is_coming(lock: Path, age: float) -> bool:
     return age < COMING_SECONDS and not lock.exists()
 
 
+def site_packages(folder: Path) -> Path:
+    """Return where the packages of an environment lie."""
+    (site,) = folder.glob("lib/python*/site-packages")
+    return site
+
+
 def is_digest(name: str) -> bool:
     """Tell whether this is the name of an environment."""
     return len(name) == _DIGEST_LENGTH and all(character in "0123456789abcdef" for character in name)

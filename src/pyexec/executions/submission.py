@@ -16,6 +16,7 @@ from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.text import legible
 from pyexec.environments.asking import Asked, RunPlan
+from pyexec.environments.beside import TOOLS_VARIABLE, tools_link
 from pyexec.environments.credentials import masked
 from pyexec.environments.orders import Answer, write_answer
 from pyexec.environments.plan import Planner
@@ -174,6 +175,7 @@ class Submitter:
 
     def _plan(self, ready: "_Ready") -> RunPlan:
         request = ready.checked.request
+        harness = request.harness or Harness()
         plan = self._planner.plan(
             Asked(
                 script=ready.placed.script,
@@ -194,8 +196,12 @@ class Submitter:
                 environ=ready.env,
                 folder=ready.folder,
                 holder_lock=ready.lock,
+                beside=harness.packages,
+                beside_lacking=harness.lacking,
             )
         )
+        if harness.packages:
+            ready.env[TOOLS_VARIABLE] = str(tools_link(ready.folder))
         if plan.first_on_path is not None:
             _put_first(ready.env, "PATH", plan.first_on_path)
         return plan
@@ -205,7 +211,9 @@ class Submitter:
     ) -> None:
         queue = self._folder.queue(execution.owner)
         write_descriptor(ready.folder, execution)
-        if plan.prepare is None and (plan.environment is not None or execution.dependencies is not None):
+        if (plan.prepare is None or plan.prepare.only_tools) and (
+            plan.environment is not None or execution.dependencies is not None
+        ):
             write_answer(ready.folder, _answer(plan))
         held = claim(ready.folder, queue, execution.id)
         try:

@@ -8,6 +8,7 @@ from pyexec.mcp.benchmark_tools import add_benchmark_tools
 from pyexec.mcp.cleanup_tools import add_cleanup_tools
 from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
+from pyexec.mcp.profile_tools import add_profile_tools
 from pyexec.mcp.quality_tools import add_quality_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
@@ -18,6 +19,7 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
     "jobs": (add_job_listing_tools, add_cleanup_tools),
     "scripts": (add_scripts_tools,),
+    "profiles": (add_profile_tools,),
     "environments": (add_environment_tools,),
     "benchmarks": (add_benchmark_tools,),
     "quality": (add_quality_tools,),

@@ -1,8 +1,13 @@
-"""Programs of ours that run inside an environment, in place of the user's script or around it."""
+"""Programs of ours that run in the user's Python, in place of a program or around it."""
 
 from pathlib import Path
 
 import pyexec_guest
 
-NOTEBOOK = Path(pyexec_guest.__path__[0]) / "notebook.py"
+_GUEST = Path(pyexec_guest.__path__[0])
+
+NOTEBOOK = _GUEST / "notebook.py"
 """Runs a notebook: `python NOTEBOOK PATH [ARGS]...`; needs nbclient and ipykernel."""
+
+PROFILER = _GUEST / "profiler" / "main.py"
+"""Measures a program: `python PROFILER MODE FILE [ARGS]...`."""

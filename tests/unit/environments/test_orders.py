@@ -31,6 +31,8 @@ ORDER = BuildOrder(
     name="tools",
     owner="local|1000|",
     asked=("rich", "lib @ https://x.org/lib.whl"),
+    link="/state/executions/1/tools",
+    lacking="memray could not be installed.",
 )
 
 
