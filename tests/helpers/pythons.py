@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 OLDEST = (3, 8)
-_SHOW = "import sys; print(*sys.version_info[:2], sys.implementation.name)"
+_SHOW = "import sys; print(*sys.version_info[:2], sys.implementation.name, sys.executable)"
 
 
 @cache
@@ -19,16 +19,18 @@ def pythons() -> dict[str, Path]:
     for folder in folders:
         for minor in range(OLDEST[1], 20):
             python = folder / f"python3.{minor}"
-            if f"3.{minor}" not in found and _is_it(python, f"3 {minor} cpython"):
-                found[f"3.{minor}"] = python
+            itself = None if f"3.{minor}" in found else _itself(python, f"3 {minor} cpython ")
+            if itself is not None:
+                found[f"3.{minor}"] = itself
     return dict(sorted(found.items(), key=lambda item: int(item[0].partition(".")[2])))
 
 
-def _is_it(python: Path, expected: str) -> bool:
+def _itself(python: Path, expected: str) -> Path | None:
+    """Return the interpreter that a command starts, which may be a shim, if it is the expected one."""
     if not os.access(python, os.X_OK):
-        return False
-    shown = subprocess.run([python, "-c", _SHOW], capture_output=True, text=True, check=False)
-    return shown.stdout.strip() == expected
+        return None
+    shown = subprocess.run([python, "-c", _SHOW], capture_output=True, text=True, check=False).stdout.strip()
+    return Path(shown.removeprefix(expected)) if shown.startswith(expected) else None
 
 
 def _shown(version: tuple[int, int]) -> str:

@@ -61,7 +61,7 @@ class AutosavedScripts:
     def keep(self, owner: str, source: bytes, run: Mapping[str, object]) -> None:
         """Keep a source and note a run of it: `job_id`, `at` and whatever else there is to tell; no secrets.
 
-        Blocks on the disk, for well under a millisecond.
+        Blocks on the disk, for about half a millisecond.
 
         Raises:
             OSError: It cannot be written.
