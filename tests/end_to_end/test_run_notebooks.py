@@ -1,6 +1,7 @@
 """Notebooks: they run cell by cell, and every output is kept, whatever happens. One environment serves all."""
 
 import base64
+import json
 import os
 import subprocess
 import sys
@@ -167,6 +168,13 @@ def test_the_command_line_says_where_the_notebook_is_and_exits_as_a_cell_says(mc
     printed, exited, not_run = outputs_of(made.read_text())
     assert (ran.status, ran.stdout, printed, not_run) == (7, "1\n", "1\n", "")
     assert exited.startswith("SystemExit: 7")
+
+
+async def test_a_notebook_written_by_hand_may_leave_out_what_says_nothing(mcp: Mcp) -> None:
+    cells = [{"cell_type": "code", "source": [HEADER, "print(1)\n", "2"]}, {"cell_type": "markdown", "source": "# x"}]
+    (mcp.directory / "x.ipynb").write_text(json.dumps({"nbformat": 4, "cells": cells}))
+    arguments = {"directory": str(mcp.directory), "script_path": "x.ipynb", "wait_seconds": 100}
+    assert (await mcp.get("run_script_in_dir", **arguments))["stdout"] == "1\n2\n"
 
 
 def test_a_python_without_nbclient_is_told_what_is_missing(tmp_path: Path) -> None:
