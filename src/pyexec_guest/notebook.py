@@ -136,14 +136,14 @@ class Run:
 
     def __init__(self, path: str, args: "list[str]", folder: str) -> None:
         nbformat: Any = importlib.import_module("nbformat")
-        with open(path, "rb") as file:
-            self._notebook: Any = nbformat.reads(file.read().decode("utf-8-sig"), as_version=4)
+        self._notebook: Any = nbformat.reads(_completed(path), as_version=4)
         self._written: Callable[[Any], str] = nbformat.writes
         self._arguments = [path, *args]
         self._folder = folder
         name = os.path.basename(path)
         self._saved_as = os.path.join(folder, name if is_plain(name) else OTHER_NAME)
         self._save_at = 0.0
+        self._save_planned: asyncio.TimerHandle | None = None
         self._code: list[tuple[int, Any]] = []
         for index, cell in enumerate(self._notebook.cells):
             if cell.cell_type == "code":
@@ -195,8 +195,15 @@ class Run:
             write(self._saved_as, content)
         except OSError as error:
             self._told.problem(f"The notebook with its outputs could not be saved: {error.strerror}.")
+        self._save_planned = None
         ended = time.monotonic()
         self._save_at = ended + max(SAVE_SECONDS, 20 * (ended - started))
+
+    def _save_soon(self) -> None:
+        """Save what is new, at once or when the time has come."""
+        if self._save_planned is None:
+            wait = max(0.0, self._save_at - time.monotonic())
+            self._save_planned = asyncio.get_running_loop().call_later(wait, self.save)
 
     async def _run(self, scratch: str, log: BinaryIO) -> None:
         nbclient: Any = importlib.import_module("nbclient")
@@ -214,8 +221,7 @@ class Run:
             output = process(message, cell, index)
             if output is not None:
                 self._told.output(output)
-                if time.monotonic() >= self._save_at:
-                    self.save()
+                self._save_soon()
             return output
 
         client.process_message = process_message
@@ -237,8 +243,7 @@ class Run:
         for number, (index, cell) in enumerate(self._code, 1):
             self._told.start(number)
             await client.async_execute_cell(cell, index)
-            if time.monotonic() >= self._save_at:
-                self.save()
+            self._save_soon()
         self._told.finish()
         client.set_widgets_metadata()
 
@@ -316,6 +321,18 @@ def main() -> int:
             signal.signal(-code, signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     return abs(code)
+
+
+def _completed(path: str) -> str:
+    """Return a notebook with the parts that are always there, and that people who write one by hand leave out."""
+    with open(path, "rb") as file:
+        notebook: dict[str, Any] = json.loads(file.read().decode("utf-8-sig"))
+    notebook = {"metadata": {}, "nbformat_minor": 4, **notebook}
+    empty: dict[str, Any] = {"metadata": {}, "outputs": [], "execution_count": None}
+    notebook["cells"] = [
+        {**(empty if cell["cell_type"] == "code" else {"metadata": {}}), **cell} for cell in notebook["cells"]
+    ]
+    return json.dumps(notebook)
 
 
 def _kernel_manager(scratch: str) -> Any:
