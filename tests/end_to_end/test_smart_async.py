@@ -152,9 +152,9 @@ async def test_a_call_that_waits_is_told_when_its_job_is_cancelled(own: Mcp, our
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(call)
         await eventually(lambda: own.progress, what="the job's id")
-        job_id = own.progress[0].removeprefix("job ")
-        await our_server.get("py_cancel_job", job_id=job_id)
-    assert [(answer["job_id"], answer["status"]) for answer in answers] == [(job_id, "cancelled")]
+        await our_server.get("py_cancel_job", job_id=own.progress[0].removeprefix("job "))
+    told = [(f"job {answer['job_id']}", answer["status"]) for answer in answers]
+    assert told == [(own.progress[0], "cancelled")]
 
 
 async def test_a_failure_reaches_the_caller_and_stays_with_its_traceback(own: Mcp) -> None:
