@@ -75,7 +75,7 @@ FIELDS: Mapping[str, str] = {
     "job": "The job.",
     "job_id": "The id by which the other tools know this run.",
     "jobs": "The jobs, newest first.",
-    "kind": "What was run: `script`, `environment` for the making of a named one, `quality` for a formatter or analyser.",
+    "kind": "What was run: `script`, `environment` for the making of a named one, `quality` for a tool on code.",
     "label": "What the caller named it with `job_label`; null when it has no name.",
     "last_used_at": "When something last began to use it; null for never.",
     "leftover_processes": "Processes that were still there when the program had ended, and were ended: at most 50.",
