@@ -78,7 +78,7 @@ FIELDS: Mapping[str, str] = {
     "jobs": "The jobs, newest first.",
     "kind": (
         "What was run: `script`, `notebook`, `benchmark`, `profile`, `environment` for the making of a named one, "
-        "`smart_async` for work inside a server."
+        "`quality` for a tool on code, `smart_async` for work inside a server."
     ),
     "label": "What the caller named it with `job_label`; null when it has no name.",
     "last_job_id": "The job that ran it last, whoever started it.",

@@ -16,7 +16,7 @@ def test_a_server_writes_its_stacks_to_stderr_and_to_the_log_and_goes_on(state_h
         given = {"directory": "/tmp", "use_uv": False, "env_vars": {"OTHER": SECRET}}
         code = "import time; print('up', flush=True); time.sleep(300)"
         call = server.call("run_script_in_dir", script_content=code, progress_token="t", **given)
-        eventually(server.progress, 20)
+        eventually(server.progress, 40)
         server.process.send_signal(signal.SIGUSR1)
         log = state_home / "logs" / "pyexec.log"
 
@@ -24,7 +24,7 @@ def test_a_server_writes_its_stacks_to_stderr_and_to_the_log_and_goes_on(state_h
             entries = [json.loads(line) for line in log.read_text().splitlines()]
             return next((one["message"] for one in entries if one["logger"] == "pyexec.observability.stacks"), "")
 
-        text = eventually(dumped, 20)
+        text = eventually(dumped, 40)
         said = (state_home.parent / "stderr.txt").read_text()
         for told in (text, said):
             assert "(most recent call first)" in told
