@@ -170,6 +170,7 @@ def test_a_run_that_fails_ends_it_with_its_number_its_code_and_its_stderr(tmp_pa
     [
         (python("import os; os.kill(os.getpid(), 9)"), {}, {"exit_code": 137, "signal": "SIGKILL"}),
         (["/nowhere/python"], {}, {"exit_code": 127, "not_started": "No such file or directory"}),
+        (["/bin/true"], {"cwd": "/nowhere"}, {"exit_code": 127, "not_started": "No such file or directory"}),
         (python("import time; time.sleep(60)"), {"timeout": 0.3}, {"timed_out": True, "signal": "SIGINT"}),
         (
             python("import signal as s, time; s.signal(2, s.SIG_IGN); s.signal(15, s.SIG_IGN); time.sleep(60)"),
@@ -177,7 +178,7 @@ def test_a_run_that_fails_ends_it_with_its_number_its_code_and_its_stderr(tmp_pa
             {"timed_out": True, "exit_code": 137},
         ),
     ],
-    ids=["signal", "not started", "timed out", "killed after a time-out"],
+    ids=["signal", "not started", "no directory", "timed out", "killed after a time-out"],
 )
 def test_how_a_run_failed_is_written_down(
     tmp_path: Path, program: list[str], told: dict[str, Any], failed: dict[str, Any]
