@@ -7,7 +7,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    # Behind the standard library, so that nothing installed beside us can stand in for it. This is run as a file and not
+    # Behind the standard library, so that nothing installed beside us can stand in for it. This is run as a file, not
     # as a folder: that would need modules, and they memory, of their own.
     folder = os.path.abspath(__file__)
     for _level in range(4):
