@@ -83,7 +83,7 @@ def test_page_faults_and_context_switches_are_counted(tmp_path: Path) -> None:
     )
     without, with_them = measure(tmp_path, python(code, "0"), python(code, "1000")).samples
     assert with_them["minor_faults"] - without["minor_faults"] == pytest.approx(1000, abs=60)
-    assert with_them["voluntary_switches"] - without["voluntary_switches"] >= 50
+    assert with_them["voluntary_switches"] - without["voluntary_switches"] >= 40
 
 
 @linux

@@ -32,7 +32,7 @@ NOT_STARTED = 127
 _PR_SET_CHILD_SUBREAPER = 36
 _KILOBYTES = 1 if sys.platform == "darwin" else 1024
 # What the copy grows by after it has said how large it is.
-_MARGIN_BYTES = 1024 * 1024
+_MARGIN_BYTES = 704 * 1024
 _BEFORE = struct.Struct("dddqqqqq")
 _FAILED = b"\0could not\0"
 
