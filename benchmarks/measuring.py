@@ -1,6 +1,9 @@
 """What measuring does to what is measured: CPU time of a program by benchmark_script, and by getrusage of the bare
 command; and how often two variants that are the same are called different."""
 
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from bench import Bench
@@ -10,6 +13,7 @@ from mcp_client import McpClient
 from processes import run
 
 RUNS = 15
+MEDIAN_OF = 5
 SAME = "no difference beyond noise"
 
 
@@ -29,9 +33,9 @@ def measure(bench: Bench) -> list[Figure]:
             _call(client, asked)
             run(bare, environ, cwd=bench.programs)
         ours, theirs = interleave(
-            bench.rounds(full=201, quick=21),
-            lambda: _call(client, asked)["cpu_time_seconds"],
-            lambda: run(bare, environ, cwd=bench.programs).cpu,
+            bench.rounds(full=67, quick=7),
+            lambda: _call(client, {**asked, "runs": MEDIAN_OF})["cpu_time_seconds"],
+            lambda: _bare_cpu(bare, environ, bench.programs),
         )
         comparisons = bench.rounds(full=20, quick=3)
         different = sum(_verdict(client, asked) != SAME for _comparison in range(comparisons))
@@ -46,6 +50,11 @@ def measure(bench: Bench) -> list[Figure]:
             samples=comparisons,
         ),
     ]
+
+
+def _bare_cpu(argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> float:
+    """Return the median of as many runs as are in a benchmark, after one that does not count there either."""
+    return statistics.median([run(argv, environ, cwd=cwd).cpu for _run in range(MEDIAN_OF + 1)][1:])
 
 
 def _verdict(client: McpClient, asked: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pyexec.benchmarks import runner
 
-RUNNER = Path(runner.__file__).parent
+RUNNER = Path(runner.__file__).parent / "__main__.py"
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Measured:
         return self.samples[-1]
 
 
-def orders(folder: Path, *programs: list[str], stdin: str | None = None, **told: Any) -> str:
+def orders(folder: Path, *programs: list[str], stdin: str | None = None, cwd: str | None = None, **told: Any) -> str:
     """Return what tells it to run programs, each once unless told otherwise."""
     instructions = {
         "head": {"names": [str(number) for number in range(len(programs))]},
@@ -41,7 +41,13 @@ def orders(folder: Path, *programs: list[str], stdin: str | None = None, **told:
         **told,
     }
     values = [
-        {"argv": argv, "cwd": str(folder), "env": dict(os.environ), "stdin": stdin, "answer": str(folder / f"{number}")}
+        {
+            "argv": argv,
+            "cwd": cwd or str(folder),
+            "env": dict(os.environ),
+            "stdin": stdin,
+            "answer": str(folder / f"{number}"),
+        }
         for number, argv in enumerate(programs)
     ]
     return json.dumps({"instructions": instructions, "artifacts": str(folder), "programs": values})

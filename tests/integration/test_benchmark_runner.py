@@ -47,6 +47,12 @@ os.wait(); os.close(tell); os.read(ready, 1)
 """
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Have its bytecode written: a runner that compiles itself has more memory, and knows less of small programs."""
+    measure(tmp_path_factory.mktemp("compiled"), ["/bin/true"])
+
+
 @linux
 def test_the_peak_of_a_short_process_is_its_own_and_not_that_of_the_runner(tmp_path: Path) -> None:
     measured = measure(tmp_path, python(HIGH_WATER))
@@ -83,7 +89,7 @@ def test_page_faults_and_context_switches_are_counted(tmp_path: Path) -> None:
     )
     without, with_them = measure(tmp_path, python(code, "0"), python(code, "1000")).samples
     assert with_them["minor_faults"] - without["minor_faults"] == pytest.approx(1000, abs=60)
-    assert with_them["voluntary_switches"] - without["voluntary_switches"] >= 50
+    assert with_them["voluntary_switches"] - without["voluntary_switches"] >= 40
 
 
 @linux
@@ -170,6 +176,7 @@ def test_a_run_that_fails_ends_it_with_its_number_its_code_and_its_stderr(tmp_pa
     [
         (python("import os; os.kill(os.getpid(), 9)"), {}, {"exit_code": 137, "signal": "SIGKILL"}),
         (["/nowhere/python"], {}, {"exit_code": 127, "not_started": "No such file or directory"}),
+        (["/bin/true"], {"cwd": "/nowhere"}, {"exit_code": 127, "not_started": "No such file or directory"}),
         (python("import time; time.sleep(60)"), {"timeout": 0.3}, {"timed_out": True, "signal": "SIGINT"}),
         (
             python("import signal as s, time; s.signal(2, s.SIG_IGN); s.signal(15, s.SIG_IGN); time.sleep(60)"),
@@ -177,7 +184,7 @@ def test_a_run_that_fails_ends_it_with_its_number_its_code_and_its_stderr(tmp_pa
             {"timed_out": True, "exit_code": 137},
         ),
     ],
-    ids=["signal", "not started", "timed out", "killed after a time-out"],
+    ids=["signal", "not started", "no directory", "timed out", "killed after a time-out"],
 )
 def test_how_a_run_failed_is_written_down(
     tmp_path: Path, program: list[str], told: dict[str, Any], failed: dict[str, Any]

@@ -18,7 +18,7 @@ MOST_VARIANTS = 8
 INTERVALS = (0.001, 60.0)
 NAME_LENGTH = 60
 RUNS_TO_COMPARE = 15
-_RUNNER = str(Path(__file__).parent / "runner")
+_RUNNER = str(Path(__file__).parent / "runner" / "__main__.py")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

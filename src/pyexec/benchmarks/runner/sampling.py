@@ -32,8 +32,9 @@ NOT_STARTED = 127
 _PR_SET_CHILD_SUBREAPER = 36
 _KILOBYTES = 1 if sys.platform == "darwin" else 1024
 # What the copy grows by after it has said how large it is.
-_MARGIN_BYTES = 1024 * 1024
+_MARGIN_BYTES = 704 * 1024
 _BEFORE = struct.Struct("dddqqqqq")
+_FAILED = b"\0could not\0"
 
 
 class Sample:
@@ -116,7 +117,7 @@ class Sampler:
         run = self._run = _Run(pid, err, before, (self._interval, self._points), show=show)
         self._attend(run, self._timeout if timeout is None else timeout)
         self._run = None
-        return run.result(before)
+        return run.result()
 
     def _stdin(self, text: str) -> int:
         if not text:
@@ -184,7 +185,11 @@ class _Run:
     def __init__(self, pid: int, err: int, before: bytes, looks: "tuple[float, int]", *, show: bool) -> None:
         self.sample = Sample()
         self.pid = pid
-        self.started: float = _BEFORE.unpack(before[: _BEFORE.size])[0] if len(before) >= _BEFORE.size else 0.0
+        at = before.rfind(_FAILED)
+        used, why = (before, b"") if at < 0 else (before[:at], before[at + len(_FAILED) :])
+        self.sample.not_started = why.decode("utf-8", "replace") or None
+        self._used = _BEFORE.unpack(used) if len(used) == _BEFORE.size else None
+        self.started: float = time.monotonic() if self._used is None else self._used[0]
         self.watch = tree.MemoryWatch(self.started, *looks)
         self.ended = False
         self.alone = False
@@ -254,16 +259,15 @@ class _Run:
                 break
         os.close(self._err)
 
-    def result(self, before: bytes) -> Sample:
+    def result(self) -> Sample:
         """Return what it came to, without what the copy had used before it became the program."""
         sample = self.sample
-        sample.not_started = before[_BEFORE.size :].decode("utf-8", "replace") or None
         sample.peak = max(self.watch.peak, sample.largest)
         sample.processes = max(1, self.watch.processes)
         sample.memory = self.watch.series
-        if len(before) < _BEFORE.size:
+        if self._used is None:
             return sample
-        _at, user, system, largest, minor, major, voluntary, involuntary = _BEFORE.unpack(before[: _BEFORE.size])
+        _at, user, system, largest, minor, major, voluntary, involuntary = self._used
         # Which part of the time was the user's the kernel only estimates; the sum is exact.
         total = max(0.0, sample.user + sample.system - user - system)
         sample.system = min(total, max(0.0, sample.system - system))
@@ -297,9 +301,10 @@ def _become(program: "Program", stdin: int, stdout: int, stderr: int, tell: int)
         os.execve(program.argv[0], program.argv, program.env)
     except OSError as error:
         why = f"could not start {program.argv[0]} in {program.cwd}: {error.strerror}"
-        os.write(tell, why.encode("utf-8", "replace")[:4000])
+        os.write(tell, _FAILED + why.encode("utf-8", "replace")[:3000])
     except BaseException as error:  # noqa: BLE001 - nothing may escape into a second copy of the runner
-        os.write(tell, f"could not start {program.argv[0]}: {type(error).__name__}".encode("utf-8", "replace")[:4000])
+        why = f"could not start {program.argv[0]}: {type(error).__name__}"
+        os.write(tell, _FAILED + why.encode("utf-8", "replace")[:3000])
     os._exit(NOT_STARTED)
 
 
