@@ -282,6 +282,7 @@ line prints `error:` and `hint:` to stderr and exits with 1.
 A program that failed is none of these: it is a result, see [states and outcomes](../concepts/states-and-outcomes.md).
 """
 
+IN_EVERY_TOOL = {"markdown_output": "The text as markdown; false: as JSON."}
 IN_EVERY_RESULT = frozenset({"error", "error_code"})
 
 
@@ -317,7 +318,7 @@ def _tool(tool: Tool) -> Iterator[str]:
             f"`{name}`",
             _type(schema).removesuffix(" or null"),
             "required" if name in required else _default(schema),
-            _sentence(schema),
+            IN_EVERY_TOOL.get(name) or _sentence(schema),
         )
         for name, schema in properties.items()
     ]

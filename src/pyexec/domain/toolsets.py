@@ -6,9 +6,9 @@ TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
     "scripts": "Save, list, view, run and delete scripts.",
-    "profiles": "Show what takes time, calls or memory in a program.",
     "environments": "Make, list, lock and remove environments.",
     "benchmarks": "Measure and compare programs.",
+    "profiles": "Show what takes time, calls or memory in a program.",
     "quality": "Format and analyse code.",
 }
 """What each is for."""

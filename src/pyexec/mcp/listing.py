@@ -29,10 +29,12 @@ class Listing(Transform):
 def short(schema: dict[str, Any]) -> dict[str, Any]:
     """Drop what an optional argument says twice: that it may be null, and that null is its default.
 
-    A call may pass null all the same; a model that reads the schema leaves the argument out.
+    A call may pass null all the same; a model that reads the schema leaves the argument out. That there are no other
+    arguments goes without saying, and is said to whoever gives one.
     """
     properties = cast("dict[str, dict[str, Any]]", schema.get("properties", {}))
-    return {**schema, "properties": {name: _short(value) for name, value in properties.items()}}
+    rest = {key: value for key, value in schema.items() if key != "additionalProperties"}
+    return {**rest, "properties": {name: _short(value) for name, value in properties.items()}}
 
 
 def _short(schema: dict[str, Any]) -> dict[str, Any]:

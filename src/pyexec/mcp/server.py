@@ -19,6 +19,7 @@ run_script_in_dir runs a file or inline code in a directory; run_script_with_dep
 Nothing that was started is lost: a run that takes longer than wait_seconds goes on as a job and its job_id comes back.
 For work of more than 50 seconds pass async_mode=true and poll py_job_status with the next_cursor of the last answer,
 or read job-stream://{job_id}. A failing program is a result with exit_code, stderr and a sentence of advice.
+Answers are markdown; with markdown_output=false they are JSON.
 """
 
 

@@ -19,9 +19,9 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
     "jobs": (add_job_listing_tools, add_cleanup_tools),
     "scripts": (add_scripts_tools,),
-    "profiles": (add_profile_tools,),
     "environments": (add_environment_tools,),
     "benchmarks": (add_benchmark_tools,),
+    "profiles": (add_profile_tools,),
     "quality": (add_quality_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""

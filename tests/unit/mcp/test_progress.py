@@ -9,7 +9,7 @@ from fastmcp import Context
 
 from pyexec.domain.progress import Progress, make_progress
 from pyexec.mcp import progress as module
-from pyexec.mcp.progress import Reporter, reporter_of_call
+from pyexec.mcp.progress import Reporter, job, reporter_of_call
 
 Note = tuple[float, float | None, str | None]
 
@@ -22,7 +22,7 @@ class Listening:
         self.now = 1000.0
         self.request_context = SimpleNamespace(meta={"progressToken": 1} if asked else {})
         monkeypatch.setattr(module.anyio, "current_time", lambda: self.now)
-        self.reporter = Reporter(cast("Context", self), "7")
+        self.reporter = Reporter(cast("Context", self), job("7"))
 
     async def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
         self.notes.append((progress, total, message))
