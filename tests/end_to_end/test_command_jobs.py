@@ -41,6 +41,14 @@ def test_new_work_is_refused_in_a_sentence_when_there_is_no_room_and_what_ran_st
     assert run.ok("jobs", "cancel", "--kill", job) == f"{job} cancelled\n"
 
 
+def test_a_job_tells_how_far_it_has_come(run: Command) -> None:
+    run.ok("run", "--no-uv", "-c", "print('::progress 3/10 reading files')")
+    (row,) = json.loads(run.ok("jobs", "list", "--limit", "1", "--json"))["jobs"]
+    assert "\nprogress     3 of 10: reading files\n" in run.ok("jobs", "show", row["id"])
+    record = json.loads(run.ok("jobs", "show", row["id"], "--json"))
+    assert record["progress"] == {"current": 3, "total": 10, "message": "reading files"}
+
+
 def test_jobs_are_listed_shown_cancelled_and_pruned_in_words_and_in_json(run: Command) -> None:
     started = json.loads(run.ok("run", "--no-uv", "-d", "--json", "--label", "talk", "-c", TALKING, "never"))
     job = started["id"]

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import asdict
 from typing import get_args
 
 import click
@@ -10,6 +11,7 @@ from pyexec.app.services import Services
 from pyexec.cli import session
 from pyexec.domain.executions import Execution, State
 from pyexec.domain.principals import Principal
+from pyexec.domain.progress import Progress
 from pyexec.executions.advice import error_of
 
 SHORT_ID = 12
@@ -50,11 +52,12 @@ def list_jobs(status: State | None, limit: int, *, as_json: bool) -> None:
 @json_option
 def show(job: str, *, as_json: bool) -> None:
     """Show one job."""
-    execution = session.run(lambda services, who: _get(services, who, job))
+    execution, progress = session.run(lambda services, who: _look(services, who, job))
     if as_json:
-        click.echo(json.dumps(session.as_json(execution)))
+        told = None if progress is None else asdict(progress)
+        click.echo(json.dumps({**session.as_json(execution), "progress": told}))
         return
-    for name, value in _facts(execution):
+    for name, value in [*_facts(execution), ("progress", progress and _progress(progress))]:
         if value not in (None, ""):
             click.echo(f"{name:12} {value}")
 
@@ -121,8 +124,10 @@ def cleanup(max_age_hours: float, *, dry_run: bool, as_json: bool) -> None:
     click.echo("Nothing was removed: a dry run." if dry_run else "Removed.")
 
 
-async def _get(services: Services, principal: Principal, job: str) -> Execution:
-    return await services.executions.get(principal, await services.executions.resolve(principal, job))
+async def _look(services: Services, principal: Principal, job: str) -> tuple[Execution, Progress | None]:
+    service = services.executions
+    execution = await service.get(principal, await service.resolve(principal, job))
+    return execution, await service.progress_of(execution)
 
 
 async def _print_log(services: Services, principal: Principal, job: str, *, follow: bool) -> None:
@@ -163,6 +168,11 @@ def _facts(execution: Execution) -> list[tuple[str, object]]:
             ("output", f"{outcome.stdout_bytes} bytes on stdout, {outcome.stderr_bytes} on stderr"),
         ]
     return facts
+
+
+def _progress(progress: Progress) -> str:
+    total = "" if progress.total is None else f" of {progress.total:.12g}"
+    return f"{progress.current:.12g}{total}" + (f": {progress.message}" if progress.message else "")
 
 
 def _time(seconds: float) -> str:
