@@ -275,7 +275,7 @@ def _read(variable: Variable, text: str) -> Any:
 
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return names that look like settings of ours and are not: most likely misspelt."""
-    known = {variable.name for variable in VARIABLES} | {"PYEXEC_ARTIFACTS", "PYEXEC_EXECUTION_ID"}
+    known = {variable.name for variable in VARIABLES} | {"PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID"}
     return tuple(sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known))
 
 

@@ -90,11 +90,13 @@ class Outcome:
 class Harness:
     """What a tool of ours puts around the program: the command becomes `*before, python, *options, program, *args`.
 
-    An execution with one has a folder for what the tool makes, in the variable `PYEXEC_ARTIFACTS`.
+    An execution with one has a folder for what the tool makes, in the variable `PYEXEC_ARTIFACTS`. With `guest` the
+    options start the guest, and the program is its one turn.
     """
 
     before: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+    guest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,7 @@ class Submitter:
             lock_fd=held.lock_fd,
             argv=_framed(plan.argv, harness),
             python_at=len(harness.before),
+            guest=_turn(ready) if harness.guest else None,
             prepare=plan.prepare.argv if plan.prepare else (),
             prepare_stdin=plan.prepare.stdin if plan.prepare else "",
             prepare_timeout=self._limits.prepare_timeout,
@@ -241,6 +242,11 @@ def _answer(plan: RunPlan) -> Answer:
         python_version=plan.python_version,
         packages=plan.packages,
     )
+
+
+def _turn(ready: _Ready) -> dict[str, object]:
+    """Return what the guest is asked for; its text on stderr is for those who read no more than the streams."""
+    return {"path": str(ready.script), "stdin": ready.checked.request.stdin is not None, "tell": True}
 
 
 def _framed(argv: tuple[str, ...], harness: Harness) -> tuple[str, ...]:

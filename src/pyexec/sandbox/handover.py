@@ -42,6 +42,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "slots": launch.slots,
         "argv": launch.argv,
         "python_at": launch.python_at,
+        "guest": launch.guest,
         "prepare": launch.prepare,
         "prepare_stdin": launch.prepare_stdin,
         "prepare_timeout": launch.prepare_timeout,

@@ -12,7 +12,7 @@ class Launch:
 
     `prepare` is run first, where it is not empty. It may leave `environment.json` in the execution's folder: with
     `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what else the
-    log shall tell about the environment.
+    log shall tell about the environment. With `guest` the program is the guest, and that is its one turn.
     """
 
     execution_id: str
@@ -23,6 +23,7 @@ class Launch:
     lock_fd: int
     argv: tuple[str, ...]
     python_at: int = 0
+    guest: Mapping[str, object] | None = None
     prepare: tuple[str, ...]
     prepare_stdin: str = field(default="", repr=False)
     prepare_timeout: float
