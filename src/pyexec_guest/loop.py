@@ -165,7 +165,7 @@ class Loop:
             "packages": introspect.packages(),
             "python": ".".join(str(part) for part in sys.version_info[:3]),
             "memory": limits.memory_bytes(),
-            "peak_memory": limits.peak_memory_bytes(),
+            "peak_memory": max(limits.peak_memory_bytes(), limits.memory_bytes()),
             "age_seconds": round(limits.age_seconds(), 3),
             "turns": self._turns,
             "directory": introspect.directory(),

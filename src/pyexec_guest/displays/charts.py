@@ -167,6 +167,10 @@ def _categories(axis: Any) -> "list[tuple[float, str]]":
     if mapping:
         return [(float(at), _text(str(name))) for name, at in list(mapping.items())[:POINTS]]
     formatter = axis.get_major_formatter()
+    named = getattr(getattr(formatter, "func", None), "args", None)
+    if named and isinstance(named[0], dict):  # Ticks that were given names.
+        pairs = cast("dict[float, str]", named[0]).items()
+        return [(float(at), _text(str(name))) for at, name in list(pairs)[:POINTS] if name]
     names = getattr(formatter, "seq", None)
     if type(formatter).__name__ == "FixedFormatter" and names:
         found = [(float(at), _text(str(name))) for at, name in zip(axis.get_ticklocs(), names, strict=False) if name]

@@ -54,12 +54,11 @@ class Figures:
         except Exception as error:  # noqa: BLE001 - whatever drawing runs into is in the program's figure
             self._note(f"A figure could not be drawn: {describe(error)}")
             return
-        finally:
-            figure.stale = False
         try:
             chart = charts.chart_of(figure)
         except Exception:  # noqa: BLE001 - artists that we do not know; the picture is there
             chart = None
+        figure.stale = False
         self._on_figure(picture, chart)
 
     def finish(self) -> None:
@@ -79,10 +78,12 @@ class Figures:
 
         def show(*_args: Any, **_options: Any) -> None:
             """Show all open figures."""
-            again = [figure for figure in self._shown if figure.stale]
-            for figure in (*again, *self._open()):
+            shown = [*(figure for figure in self._shown if figure.stale), *self._open()]
+            for figure in shown:
                 self.show(figure)
             pyplot.close("all")
+            for figure in shown:
+                figure.stale = False  # Closing changes nothing that could be seen.
 
         def show_one(figure: Any, *_args: Any, **_options: Any) -> None:
             """Show the figure."""
