@@ -27,6 +27,7 @@ NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
 
 FIELDS: Mapping[str, str] = {
     "advice": "One sentence on what to do next, when there is something useful to say.",
+    "chart": "The numbers behind a figure: titles, labels, scales, and the series of each pair of axes.",
     "command": "The short name of the program; never its arguments, which may hold a secret.",
     "completed_at": "When it ended; null before.",
     "cpu_seconds": "CPU time of the program and everything it started, user and system together.",
@@ -34,24 +35,30 @@ FIELDS: Mapping[str, str] = {
     "current": "How far it is.",
     "detail": "What the tools said that could not make it.",
     "directory": "Where it runs.",
+    "displays": "What was shown, in order.",
     "elapsed_seconds": "How long the program has run, or ran; 0 before it started. Waiting in line is not counted.",
     "environment_id": "The environment it runs in, where it has one of its own; `lock_environment` takes it.",
     "environments": "The environments, named ones first, then the most recently used.",
     "error": "One sentence on what went wrong; left out when nothing did.",
     "execution_strategy": "How it was run: by uv, or by the `python3` on PATH.",
+    "exception": "The exception that ended the code; left out when none did.",
     "exit_code": "The program's own code, or 128 + n when signal n ended it; null while there is none.",
+    "files": "The files that were made for it; each can be read as a resource by its URI.",
     "freed_mb": "How much disk it took, in MiB.",
     "gap_bytes": "So many bytes after the cursor are no longer kept; the text goes on behind them.",
+    "height": "Its height in pixels.",
     "id": "The job's id.",
     "in_use": "Whether something runs in it.",
     "job": "The job.",
     "job_id": "The id by which the other tools know this run.",
     "jobs": "The jobs, newest first.",
-    "kind": "What was run: `script`, or `environment` for the making of a named one.",
+    "kind": "What was run: `script`, `cell`, or `environment` for the making of a named one.",
+    "line": "The line of the code that it points to.",
     "label": "What the caller named it with `job_label`; null when it has no name.",
     "last_used_at": "When something last began to use it; null for never.",
     "leftover_processes": "Processes that were still there when the program had ended, and were ended: at most 50.",
     "lock": "The exact packages with their hashes, as a requirements file.",
+    "media_type": "What is in it.",
     "message": "What it is doing.",
     "name": "Its name.",
     "names": "The names it has been given.",
@@ -61,6 +68,7 @@ FIELDS: Mapping[str, str] = {
     "note": "Why nothing was done, when nothing was.",
     "notes": "What else the reader of this result should know, a sentence each.",
     "packages": "What is installed, each package with its version or with where it came from.",
+    "peak_memory_mb": "The most memory that one of its processes had at once, in MiB.",
     "peak_rss_mb": "The most memory that one of its processes had at once, in MiB.",
     "pid": "The program's process id; null before it started.",
     "progress": "How far it is, for jobs that say so; null otherwise.",
@@ -72,6 +80,7 @@ FIELDS: Mapping[str, str] = {
     "result": "How it ended; null before.",
     "running": "Whether the program runs; false while it waits in line or its environment is made.",
     "signal": "The signal that ended the program, such as `SIGTERM`; left out when none did.",
+    "size": "Its size in bytes.",
     "size_mb": "How much disk it takes, in MiB.",
     "source": "The file that was run, or `inline`.",
     "started_at": "When the program began; null before.",
@@ -81,14 +90,22 @@ FIELDS: Mapping[str, str] = {
     "stderr_bytes": "How many bytes it wrote to stderr altogether, kept or not.",
     "stderr_chunks": "How many entries of the event log are about stderr.",
     "stdout": "What it wrote to stdout: head and tail when it is long.",
+    "stdout_at": "After how many bytes of stdout it was shown.",
     "stdout_bytes": "How many bytes it wrote to stdout altogether, kept or not.",
     "stdout_chunks": "How many entries of the event log are about stdout.",
     "stopped_by": "The last signal that pyexec sent to end it: `SIGINT`, `SIGTERM` or `SIGKILL`.",
     "stream": "Kept for older clients; every job can be read while it runs.",
+    "success": "Whether the code ran to its end without an exception, or left with exit code 0.",
+    "table": "Columns with their types, shape and first rows of a table.",
+    "text": "It as text, where it has one; long text by head and tail.",
     "total": "How many there are altogether; null when that is not known.",
     "total_mb": "How much disk they take together, in MiB; what they share with uv's cache counts too.",
+    "traceback": "Where it was raised, by the code's own lines.",
     "truncated": "Whether output that was asked for is not in this answer.",
+    "type": "Its type.",
+    "uri": "Where it can be read as a resource.",
     "usage": "How to make it again elsewhere.",
+    "width": "Its width in pixels.",
 }
 """What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
 
@@ -107,6 +124,11 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("kill_job", "status"): "`killed`; or the job's state, when it had ended before.",
     ("py_cancel_job", "status"): "`cancelled`; or the job's state, when it had ended before.",
     ("leftover_processes", "pid"): "Its process id.",
+    ("execute_python", "result"): "The value of the last expression, as text.",
+    ("get_job_output", "result"): "The value of a cell's last expression, as text.",
+    ("get_job_output", "files"): "The files that a cell has made, by their URIs.",
+    ("displays", "kind"): "What it is: `figure`, `picture`, `table`, `html`, `plotly`, …",
+    ("exception", "message"): "What it says.",
     ("list_running_jobs", "result"): "The jobs that run or wait, newest first.",
 }
 
@@ -262,8 +284,9 @@ def _type(schema: dict[str, Any]) -> str:
         return " or ".join(kind)
     if kind == "array":
         return f"list of {_type(schema.get('items', {}))}s"
-    if kind == "object" and schema.get("additionalProperties"):
-        return f"object of {_type(schema['additionalProperties'])}s"
+    values: object = schema.get("additionalProperties")
+    if kind == "object" and isinstance(values, dict):
+        return f"object of {_type(cast('dict[str, Any]', values))}s"
     return kind
 
 

@@ -6,11 +6,16 @@ TOOLSETS: Mapping[str, str] = {
     "core": "Run Python, read and end jobs.",
     "jobs": "List and remove jobs.",
     "environments": "Make, list, lock and remove environments.",
+    "execute": "Run Python as in a notebook, with values, pictures and tables; without a wall yet.",
 }
 """What each is for."""
 
 DEFAULT_TOOLSETS = ("core", "jobs", "environments")
 """What a local server offers when nobody says otherwise."""
+
+
+NAMED_ONLY = frozenset({"execute"})
+"""Those that `all` does not mean: who wants code to be executed without a wall says so by name."""
 
 
 def parse_toolsets(text: str) -> tuple[str, ...]:
@@ -25,7 +30,7 @@ def parse_toolsets(text: str) -> tuple[str, ...]:
             case "":
                 continue
             case "all":
-                wanted |= TOOLSETS.keys()
+                wanted |= TOOLSETS.keys() - NAMED_ONLY
             case "default":
                 wanted |= set(DEFAULT_TOOLSETS)
             case _ if name in TOOLSETS:

@@ -71,6 +71,10 @@ def render_output(result: results.JobOutput) -> str:
         parts.append(f"**{result.error}**")
     parts += _gap_note(result.gap_bytes)
     parts += _streams(result.stdout, result.stderr)
+    if result.result is not None:
+        parts.append(f"result:\n{fenced(result.result)}")
+    if result.files:
+        parts.append("Files: " + ", ".join(f"`{uri}`" for uri in result.files))
     parts += result.notes or []
     if result.resolved_dependencies:
         parts.append("Dependencies: " + ", ".join(result.resolved_dependencies))
@@ -136,10 +140,11 @@ def _headline(result: results.RunResult) -> str:
 
 
 def _streams(stdout: str, stderr: str) -> list[str]:
-    return [f"{name}:\n{_fenced(text)}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
+    return [f"{name}:\n{fenced(text)}" for name, text in (("stdout", stdout), ("stderr", stderr)) if text]
 
 
-def _fenced(text: str) -> str:
+def fenced(text: str) -> str:
+    """Return text as a block of code, whatever is in it."""
     longest = max((len(run) for run in _BACKTICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}"

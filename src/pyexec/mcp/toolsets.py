@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from fastmcp import FastMCP
 
 from pyexec.mcp.environment_tools import add_environment_tools
+from pyexec.mcp.execute_tools import add_execute_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
@@ -14,6 +15,7 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "core": (add_run_tools, add_start_tools, add_job_reading_tools),
     "jobs": (add_job_listing_tools,),
     "environments": (add_environment_tools,),
+    "execute": (add_execute_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
 
