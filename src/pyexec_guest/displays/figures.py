@@ -10,6 +10,8 @@ from pyexec_guest.displays.hooks import ImportHooks
 from pyexec_guest.text import describe
 
 MOST = 20
+AXES = 24
+WORDS = 40
 _SLACK = 0.01
 
 OnFigure = Callable[[pictures.Picture, "dict[str, Any] | None"], None]
@@ -101,7 +103,7 @@ def draw(figure: Any) -> pictures.Picture:
     width, height = (float(side) for side in figure.get_size_inches())
     dpi = min(float(figure.dpi), pictures.PIXELS / max(width, height))
     data = _saved(figure, dpi)
-    if _sticks_out(figure, width, height):
+    if _sticks_out(figure):
         data = _saved(figure, dpi, bbox_inches="tight")
     if len(data) > pictures.BYTES:
         return pictures.from_bytes("image/png", data)
@@ -114,10 +116,26 @@ def _saved(figure: Any, dpi: float, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _sticks_out(figure: Any, width: float, height: float) -> bool:
-    box = figure.get_tightbbox()
-    slack = _SLACK * max(width, height)
-    return bool(box.x0 < -slack or box.y0 < -slack or box.x1 > width + slack or box.y1 > height + slack)
+def _sticks_out(figure: Any) -> bool:
+    """Tell whether words of a figure, or a legend, lie beyond its edge; all artists would take too long."""
+    words: list[Any] = [*figure.legends, *figure.texts]
+    for axes in figure.axes[:AXES]:
+        words += [axes.get_legend(), axes.title, axes.xaxis.label, axes.yaxis.label, *axes.texts[:WORDS]]
+        words += [label for axis in (axes.xaxis, axes.yaxis) for label in _tick_labels(axis)]
+    left, bottom, right, top = figure.bbox.extents
+    slack = _SLACK * max(right - left, top - bottom)
+    for word in words:
+        if word is None or not word.get_visible() or (hasattr(word, "get_text") and not word.get_text()):
+            continue
+        x0, y0, x1, y1 = word.get_window_extent().extents
+        if x0 < left - slack or y0 < bottom - slack or x1 > right + slack or y1 > top + slack:
+            return True
+    return False
+
+
+def _tick_labels(axis: Any) -> "list[Any]":
+    low, high = sorted(axis.get_view_interval())
+    return [tick.label1 for tick in axis.majorTicks[:WORDS] if low <= tick.get_loc() <= high]
 
 
 def _png_size(data: bytes) -> "tuple[int, int]":
