@@ -44,6 +44,7 @@ class Loop:
         self._turns = 0
         self._over = False
         self._pid = os.getpid()
+        self._main = threading.get_ident()
         self._threads = Threads()
         self._streams = Streams(self._late_output)
         self._displays = Displays(self._show, files)
@@ -194,7 +195,7 @@ class Loop:
 
     def _late_output(self, stream: str, text: str) -> bool:
         current = self._current
-        if self._over or threading.current_thread() is threading.main_thread() or not self._channel.is_open:
+        if threading.get_ident() == self._main or self._over or not self._channel.is_open:
             return False
         turn = self._threads.turn_of_this(current)
         if turn is current and current is not None:

@@ -196,7 +196,7 @@ def test_a_failed_call_does_not_hold_its_memory_beyond_the_next_cell(guest: Gues
 @pytest.mark.case("B072")
 def test_old_values_do_not_pile_up(guest: Guest) -> None:
     before = guest.info()["memory"]
-    for _time in range(6):
+    for _time in range(4):
         guest.run("bytearray(b'1') * 50_000_000")
     assert guest.info()["memory"] < before + 120_000_000
     guest.run("1")
