@@ -1,5 +1,6 @@
 """The guest's loop: one request in, events and exactly one terminal frame out."""
 
+import atexit
 import contextlib
 import faulthandler
 import os
@@ -14,7 +15,9 @@ from pyexec_guest import introspect, limits, protocol
 from pyexec_guest.attribution import Threads, Turn
 from pyexec_guest.channel import Channel, Interrupts
 from pyexec_guest.displays.desk import Displays
+from pyexec_guest.hooks import ImportHooks
 from pyexec_guest.shell.interpreter import GuestShell, Ran
+from pyexec_guest.shell.spawning import Spawning
 from pyexec_guest.streams import Streams
 from pyexec_guest.text import describe
 
@@ -47,9 +50,13 @@ class Loop:
         self._main = threading.get_ident()
         self._threads = Threads()
         self._streams = Streams(self._late_output)
-        self._displays = Displays(self._show, files)
+        hooks = ImportHooks()
+        self._displays = Displays(self._show, files, hooks)
         self._shell = GuestShell.make(self._displays.value, self._displays.published)
         self._displays.install(self._shell.display_formatter)
+        spawning = Spawning(self._shell.inputs)
+        hooks.after("multiprocessing.spawn", spawning.patch)
+        atexit.register(spawning.remove)
 
     def run(self) -> int:
         """Serve; return the exit code of this process."""

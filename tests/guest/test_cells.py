@@ -177,6 +177,15 @@ def test_what_cannot_be_pickled_stays_all_the_same(guest: Guest) -> None:
     assert guest.run("f(2), next(g), h.closed, c.execute('select 1').fetchone()").value == "(2, 1, False, (1,))"
 
 
+@pytest.mark.case("B073")
+def test_workers_that_start_anew_find_what_the_cells_define(guest: Guest) -> None:
+    guest.run("import multiprocessing as mp\nSTEP = 1\nprint('only here')")
+    cell = guest.run(
+        "def g(x): return x + STEP\nwith mp.get_context('spawn').Pool(2) as pool: print(pool.map(g, [1, 2]))"
+    )
+    assert (cell.turn.status, cell.stdout) == ("ok", "[2, 3]\n")
+
+
 @pytest.mark.case("B075")
 def test_a_class_defined_anew_behaves_as_in_python(guest: Guest) -> None:
     guest.run("class D: pass\nd = D()")

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from pyexec_guest.displays import pictures, tables
 from pyexec_guest.displays.figures import Figures
-from pyexec_guest.displays.hooks import ImportHooks
+from pyexec_guest.hooks import ImportHooks
 from pyexec_guest.text import clip, describe
 
 MOST = 50
@@ -48,17 +48,16 @@ Send = Callable[["dict[str, Any]"], None]
 class Displays:
     """Takes what a cell shows, makes it fit, and sends it."""
 
-    def __init__(self, send: Send, files: "str | None") -> None:
+    def __init__(self, send: Send, files: "str | None", hooks: ImportHooks) -> None:
         self._send = send
         self._files = files
         self._notes: list[str] = []
         self._count = 0
         self._left_out = 0
         self._formatter: Any = None
-        self._hooks = ImportHooks()
         self._figures = Figures(self._on_figure, self._note)
-        self._figures.install(self._hooks)
-        self._hooks.after("plotly.basedatatypes", self._patch_plotly)
+        self._figures.install(hooks)
+        hooks.after("plotly.basedatatypes", self._patch_plotly)
 
     def install(self, formatter: Any) -> None:
         """Teach IPython's formatter about the types that have a form of their own here."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pyexec_guest.displays import charts, pictures
-from pyexec_guest.displays.hooks import ImportHooks
+from pyexec_guest.hooks import ImportHooks
 from pyexec_guest.text import describe
 
 MOST = 20

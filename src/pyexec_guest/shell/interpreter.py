@@ -173,9 +173,9 @@ class GuestShell(InteractiveShell):
         """Return the text of any value."""
         return text_of(self.display_formatter.formatters["text/plain"], RepresentationPrinter, value, most)
 
-    def note(self, text: str) -> None:
-        """Add a sentence to what is said about the cell that runs."""
-        self._ran.note(text)
+    def inputs(self) -> "list[str]":
+        """Return the cells so far, as Python."""
+        return [str(cell) for cell in self.history_manager.input_hist_parsed]
 
     def _conclude(self, ran: Ran, error: "BaseException | None") -> None:
         if self._command_code:

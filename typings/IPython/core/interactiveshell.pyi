@@ -19,6 +19,7 @@ class InteractiveShell:
     display_pub: DisplayPublisher
     display_pub_class: type[DisplayPublisher]
     displayhook_class: type[DisplayHook]
+    history_manager: Any
     input_transformer_manager: TransformerManager
     last_execution_result: ExecutionResult | None
     loop_runner: Any
