@@ -49,15 +49,21 @@ class Spawning:
 
 
 def definitions(cells: "list[str]") -> str:
-    """Return the imports, functions, classes and plain constants of some cells."""
+    """Return the imports, functions, classes and plain constants of some cells, each on its own: one may fail."""
+    first: list[ast.stmt] = []
     kept: list[ast.stmt] = []
     for cell in cells:
         try:
             tree = ast.parse(cell)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             continue
-        kept += [node for node in tree.body if isinstance(node, _DEFINITIONS) or _is_constant(node)]
-    return ast.unparse(ast.Module(body=kept, type_ignores=[]))
+        for node in tree.body:
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                first.append(node)
+            elif isinstance(node, _DEFINITIONS) or _is_constant(node):
+                handler = ast.ExceptHandler(type=ast.Name("Exception", ast.Load()), name=None, body=[ast.Pass()])
+                kept.append(ast.Try(body=[node], handlers=[handler], orelse=[], finalbody=[]))
+    return ast.unparse(ast.fix_missing_locations(ast.Module(body=[*first, *kept], type_ignores=[])))
 
 
 def _is_constant(node: ast.stmt) -> bool:
