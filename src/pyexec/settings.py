@@ -18,7 +18,7 @@ from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
 
 # What we set for programs, and a server that one of them starts inherits.
-_SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
+_SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -95,7 +95,7 @@ def _path(text: str) -> Path:
 
 _TOOLSETS = Variable(
     name="PYEXEC_TOOLSETS",
-    meaning="Which toolsets a server offers; `default` and `all` stand for those.",
+    meaning="Which toolsets a server offers; `default` and `all` stand for those, but `execute` has to be named.",
     default=",".join(DEFAULT_TOOLSETS),
     allowed=f"names with commas between them, of {', '.join(TOOLSETS)}, default, all",
     read=parse_toolsets,

@@ -6,11 +6,14 @@ what arrives as hostile: the size is checked before anything is kept, and a brea
 
 import json
 import struct
+from collections.abc import Iterator
 from typing import Any, cast
 
 VERSION = 1
 MAX_FRAME = 256 * 1024 * 1024
 SMALL_FRAME = 64 * 1024
+GUEST_FRAME = 16 * 1024 * 1024
+"""The largest frame between a guest and whoever runs it; there and back."""
 
 _LENGTH = struct.Struct(">I")
 
@@ -26,7 +29,7 @@ def encode(message: "dict[str, Any]") -> bytes:
 
 
 class Decoder:
-    """Turns bytes as they arrive into messages; holds at most one frame."""
+    """Turns bytes as they arrive into messages; holds at most one frame and what came with it."""
 
     def __init__(self, max_frame: int = SMALL_FRAME) -> None:
         self._max_frame = max_frame
@@ -38,8 +41,11 @@ class Decoder:
         Raises:
             ProtocolError: A frame is too large, or is not a JSON object.
         """
+        return list(self.messages(data))
+
+    def messages(self, data: "bytes | memoryview") -> "Iterator[dict[str, Any]]":
+        """Do the same one by one, so that a breach does not take away what came before it."""
         self._buffer += data
-        messages: list[dict[str, Any]] = []
         while len(self._buffer) >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(self._buffer)
             if size > self._max_frame:
@@ -47,16 +53,20 @@ class Decoder:
             end = _LENGTH.size + size
             if len(self._buffer) < end:
                 break
-            messages.append(_parse(bytes(self._buffer[_LENGTH.size : end])))
+            body = bytes(self._buffer[_LENGTH.size : end])
             del self._buffer[:end]
-        return messages
+            yield _parse(body)
 
 
 def _parse(body: bytes) -> "dict[str, Any]":
     try:
-        message = json.loads(body)
+        message = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise ProtocolError("frame is not JSON") from error
     if not isinstance(message, dict):
         raise ProtocolError("frame is not a JSON object")
     return cast("dict[str, Any]", message)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")

@@ -21,7 +21,7 @@ def command(toolsets: str | None, *, as_json: bool) -> None:
     A toolset marked with * is offered when nobody says otherwise; `pyexec serve --toolsets` and PYEXEC_TOOLSETS say.
     """
     offered = load_settings().toolsets
-    wanted = load_settings(toolsets=toolsets or "all").toolsets
+    wanted = load_settings(toolsets=toolsets or ",".join(TOOLSETS)).toolsets
     entries = [entry for entry in anyio.run(catalogue) if entry.toolset in wanted]
     if as_json:
         click.echo(json.dumps([{**asdict(entry), "tokens": entry.tokens} for entry in entries]))

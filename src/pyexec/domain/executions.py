@@ -113,6 +113,7 @@ class Harness:
         packages: What the tool needs, installed apart for the Python that the program runs on: the variable
             `PYEXEC_TOOLS` names a link to the folder they lie in, and nothing puts it on the program's path.
         lacking: What to say first when they cannot be had.
+        guest: Whether the options start the guest, whose one turn the program is.
     """
 
     before: tuple[str, ...] = ()
@@ -121,6 +122,7 @@ class Harness:
     companions: tuple["ExecutionRequest", ...] = ()
     packages: tuple[str, ...] = ()
     lacking: str = ""
+    guest: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,16 @@ TOOLSETS: Mapping[str, str] = {
     "benchmarks": "Measure and compare programs.",
     "profiles": "Show what takes time, calls or memory in a program.",
     "quality": "Format and analyse code.",
+    "execute": "Run Python as in a notebook, with values, pictures and tables; without a wall yet.",
 }
 """What each is for."""
 
 DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "profiles", "quality")
 """What a local server offers when nobody says otherwise."""
+
+
+NAMED_ONLY = frozenset({"execute"})
+"""Those that `all` does not mean: who wants code to be executed without a wall says so by name."""
 
 
 def parse_toolsets(text: str) -> tuple[str, ...]:
@@ -29,7 +34,7 @@ def parse_toolsets(text: str) -> tuple[str, ...]:
             case "":
                 continue
             case "all":
-                wanted |= TOOLSETS.keys()
+                wanted |= TOOLSETS.keys() - NAMED_ONLY
             case "default":
                 wanted |= set(DEFAULT_TOOLSETS)
             case _ if name in TOOLSETS:

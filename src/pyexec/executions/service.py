@@ -17,10 +17,12 @@ from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.progress import Progress
 from pyexec.domain.text import legible
+from pyexec.domain.turns import Turn
 from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
 from pyexec.sandbox.keepers import StopMode, connect
+from pyexec.sandbox.turns import read_turn
 from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, read_artifact
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
@@ -245,6 +247,10 @@ class ExecutionService:
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
         return await run_sync(count_events, self._folder.execution(execution.id))
+
+    async def turn_of(self, execution: Execution) -> Turn | None:
+        """Return what a guest said while it ran an execution; None for one that was no turn of a guest."""
+        return await run_sync(read_turn, self._folder.execution(execution.id))
 
     async def artifacts(self, principal: Principal, execution_id: str) -> tuple[Artifact, ...]:
         """Return the files that a tool of ours left for an execution.

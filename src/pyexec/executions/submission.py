@@ -241,6 +241,7 @@ class Submitter:
             lock_fd=held.lock_fd,
             argv=framed(plan.argv, harness),
             python_at=len(harness.before),
+            guest=_turn(ready) if harness.guest else None,
             prepare=tuple(
                 Preparing(argv=planned.prepare.argv, env={**one.env, **patience(one.env)}, stdin=planned.prepare.stdin)
                 for one, planned in programs
@@ -297,6 +298,11 @@ def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
         folder=ready.folder,
         stdin=ready.checked.request.stdin,
     )
+
+
+def _turn(ready: _Ready) -> dict[str, object]:
+    """Return what the guest is asked for; its text on stderr is for those who read no more than the streams."""
+    return {"path": str(ready.placed.script), "stdin": ready.checked.request.stdin is not None, "tell": True}
 
 
 def _kept(execution_id: str, name: str) -> str:

@@ -2,10 +2,11 @@
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from fastmcp.tools import ToolResult
+from mcp_types import ContentBlock, TextContent
 
 from pyexec.domain.errors import PyexecError
 from pyexec.mcp.rendering import render_error
@@ -23,8 +24,12 @@ async def answer(
     *,
     markdown: bool,
     failed: Callable[[R], bool] = lambda _result: False,
+    more: Callable[[R], list[ContentBlock]] = lambda _result: [],
 ) -> ToolResult:
-    """Do a tool's work and wrap what comes of it; `failed` says whether the result is an error for the caller."""
+    """Do a tool's work and wrap what comes of it.
+
+    `failed` says whether the result is an error for the caller; `more` is what the answer carries besides its text.
+    """
     try:
         result = await work()
     except PyexecError as error:
@@ -32,9 +37,12 @@ async def answer(
         refused = empty(error=error.sentence(), error_code=error.code).model_dump(exclude_unset=True)
         text = render_error(error.code, error.message, error.hint)
         return _wrap(refused, text if markdown else None, is_error=True)
-    return _wrap(result.to_structured(), render(result) if markdown else None, is_error=failed(result))
+    text = render(result) if markdown else None
+    return _wrap(result.to_structured(), text, is_error=failed(result), more=more(result))
 
 
-def _wrap(structured: dict[str, Any], text: str | None, *, is_error: bool) -> ToolResult:
-    content = json.dumps(structured, ensure_ascii=False) if text is None else text
-    return ToolResult(content=content, structured_content=structured, is_error=is_error)
+def _wrap(
+    structured: dict[str, Any], text: str | None, *, is_error: bool, more: Sequence[ContentBlock] = ()
+) -> ToolResult:
+    told = TextContent(type="text", text=json.dumps(structured, ensure_ascii=False) if text is None else text)
+    return ToolResult(content=[told, *more], structured_content=structured, is_error=is_error)

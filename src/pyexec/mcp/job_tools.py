@@ -69,7 +69,15 @@ def _add_get_job_output(server: FastMCP, desk: Desk) -> None:
         async def work() -> results.JobOutput:
             service = (await desk.services.get()).executions
             reading = await service.read(desk.principal(), job_id, max_bytes=max_output_bytes)
-            return views.job_output(reading, time.time(), await service.environment_of(reading.execution))
+            told = views.job_output(reading, time.time(), await service.environment_of(reading.execution))
+            turn = await service.turn_of(reading.execution)
+            if turn is not None:
+                told.result = turn.value
+                told.files = [
+                    f"job-file://{told.job_id}/{file.name}"
+                    for file in await service.artifacts(desk.principal(), told.job_id)
+                ] or None
+            return told
 
         return await answer(work, rendering.render_output, results.JobOutput, markdown=markdown_output)
 

@@ -72,6 +72,10 @@ def render_output(result: results.JobOutput) -> str:
         parts.append(f"**{result.error}**")
     parts += _gap_note(result.gap_bytes)
     parts += _streams(result.stdout, result.stderr)
+    if result.result is not None:
+        parts.append(f"result:\n{fenced(result.result)}")
+    if result.files:
+        parts.append("Files: " + ", ".join(f"`{uri}`" for uri in result.files))
     parts += result.notes or []
     if result.resolved_dependencies:
         parts.append("Dependencies: " + ", ".join(result.resolved_dependencies))

@@ -146,6 +146,8 @@ class JobOutput(Result):
     resolved_dependencies: Optional[list[str]] = None
     python_version_used: Optional[str] = None
     environment_id: Optional[str] = None
+    result: Optional[str] = None
+    files: Optional[list[str]] = None
     notes: Optional[list[str]] = None
 
 

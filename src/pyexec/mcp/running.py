@@ -17,10 +17,11 @@ from pyexec.mcp.progress import STEP_SECONDS, Reporter, job
 
 if TYPE_CHECKING:
     from pyexec.benchmarks.service import BenchmarkService
+    from pyexec.environments.orders import Answer
     from pyexec.environments.service import EnvironmentService
     from pyexec.executions.cleanup import Cleanup
     from pyexec.executions.retention import Retention
-    from pyexec.executions.service import ExecutionService
+    from pyexec.executions.service import ExecutionService, Reading
     from pyexec.quality.service import QualityService
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
@@ -94,17 +95,24 @@ async def run(
     desk: Desk, context: Context, request: ExecutionRequest, *, wait_seconds: float | None, max_output_bytes: int | None
 ) -> results.RunResult:
     """Run something for the caller of a tool."""
+    reading, environment = await run_to_reading(
+        desk, context, request, wait_seconds=wait_seconds, max_output_bytes=max_output_bytes
+    )
+    return views.run_result(reading, time.time(), environment)
+
+
+async def run_to_reading(
+    desk: Desk, context: Context, request: ExecutionRequest, *, wait_seconds: float | None, max_output_bytes: int | None
+) -> "tuple[Reading, Answer]":
+    """Do the same; return what there is to be told."""
     service = (await desk.services.get()).executions
     principal = desk.principal()
     service.output_budget(max_output_bytes)  # Refused before anything runs, not when the output is there.
     execution = await service.submit(principal, request)
     if wait_seconds == 0 and execution.state == "pending":
-        reading = service.as_submitted(execution)
-        environment = await service.environment_of(execution)
-    else:
-        execution = await _wait(desk, context, service, principal, execution, wait_seconds)
-        reading, environment = await service.result_of(execution, max_output_bytes)
-    return views.run_result(reading, time.time(), environment)
+        return service.as_submitted(execution), await service.environment_of(execution)
+    execution = await _wait(desk, context, service, principal, execution, wait_seconds)
+    return await service.result_of(execution, max_output_bytes)
 
 
 async def _wait(

@@ -42,6 +42,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "slots": launch.slots,
         "argv": launch.argv,
         "python_at": launch.python_at,
+        "guest": launch.guest,
         "prepare": [{"argv": one.argv, "env": dict(one.env), "stdin": one.stdin} for one in launch.prepare],
         "prepare_timeout": launch.prepare_timeout,
         "cwd": launch.cwd,

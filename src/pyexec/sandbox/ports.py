@@ -21,7 +21,7 @@ class Launch:
 
     Each of `prepare` is run first, and has `prepare_timeout`. One may leave `environment.json` in the execution's
     folder: with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what
-    else the log shall tell about the environment.
+    else the log shall tell about the environment. With `guest` the program is the guest, and that is its one turn.
     """
 
     execution_id: str
@@ -32,6 +32,7 @@ class Launch:
     lock_fd: int
     argv: tuple[str, ...]
     python_at: int = 0
+    guest: Mapping[str, object] | None = None
     prepare: tuple[Preparing, ...] = ()
     prepare_timeout: float
     cwd: str

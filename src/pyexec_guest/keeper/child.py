@@ -58,8 +58,11 @@ def start(
     cwd: str,
     env: "Mapping[str, str]",
     stdin: "str | None",
+    inherited: "int | None" = None,
 ) -> Child:
     """Start a program in a session of its own, with default signals and the given (or an empty) stdin.
+
+    `inherited` is a descriptor that it gets besides, under the same number.
 
     Raises:
         StartError: The working directory or the program is not there, or may not be used.
@@ -74,7 +77,7 @@ def start(
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become(argv, cwd, env, parent, (source.fileno(), out_write, err_write), failure_write)
+            _become(argv, cwd, env, parent, (source.fileno(), out_write, err_write), failure_write, inherited)
     for fd in (out_write, err_write, failure_write):
         os.close(fd)
     with open(failure_read, "rb") as failures:
@@ -94,6 +97,7 @@ def _become(
     parent: int,
     standard: "tuple[int, int, int]",
     failure: int,
+    inherited: "int | None",
 ) -> NoReturn:
     """Turn this freshly forked process into the program; say on `failure` why not, when it cannot."""
     what = "start"
@@ -108,6 +112,8 @@ def _become(
         os.chdir(cwd)
         for number, fd in enumerate(standard):
             os.dup2(fd, number)
+        if inherited is not None:
+            os.set_inheritable(inherited, True)
         what = f"run {argv[0]}"
         os.execvpe(argv[0], list(argv), dict(env))
     except OSError as error:

@@ -10,6 +10,7 @@ from typing import Any, cast
 from pyexec_guest import log, protocol
 from pyexec_guest.keeper import linux, turn
 from pyexec_guest.keeper.child import Child, StartError
+from pyexec_guest.keeper.guest import CHANNEL, GuestLink
 from pyexec_guest.keeper.listener import Listener
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
@@ -161,19 +162,23 @@ class Guard:
         timeout: float = orders["timeout"]
         memory_kills = linux.out_of_memory_kills()
         self._supervisor.usage = Usage()  # What preparing took is not the program's.
+        link = self._link_to_guest(out, err)
         try:
             ending = self._supervisor.run(
                 orders["argv"],
                 cwd=orders["cwd"],
-                env=orders["env"],
+                env=orders["env"] if link is None else {**orders["env"], CHANNEL: str(link.guests_end)},
                 stdin=orders["stdin"],
                 deadline=time.monotonic() + timeout if timeout else None,
                 pumps=self._pumps,
                 on_start=self._on_start,
+                inherited=link.guests_end if link else None,
             )
         except StartError as error:
             return self._describe(Ending(cause="start_failed", reason=str(error)))
         finally:
+            if link is not None:
+                link.close()
             out.close()
             err.close()
         if ending.cause == "timed_out":
@@ -183,6 +188,12 @@ class Guard:
             if ending.signal == "SIGKILL" and linux.out_of_memory_kills() > memory_kills:
                 ending.reason = "Meanwhile the kernel ended a process of this machine for want of memory."
         return self._describe(ending)
+
+    def _link_to_guest(self, out: OutputPump, err: OutputPump) -> "GuestLink | None":
+        request: dict[str, Any] | None = self._orders.get("guest")
+        if request is None:
+            return None
+        return GuestLink(self._loop, self.folder, request, lambda: [out.catch_up(), err.catch_up()], self._on_display)
 
     # -- what happens meanwhile ------------------------------------------------------------------------------------
 
@@ -213,6 +224,10 @@ class Guard:
 
     def _on_output(self, stream: str, at: int) -> None:
         self._events.output(stream, at, time.time())
+        self._listener.output()
+
+    def _on_display(self, kind: str) -> None:
+        self._events.note("display", time.time(), display=kind)
         self._listener.output()
 
     def _on_step(self, step: str, signal_name: "str | None") -> None:

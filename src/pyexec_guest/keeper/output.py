@@ -46,6 +46,14 @@ class OutputPump:
         self._listening.add(fd)
         self._loop.add_reader(fd, lambda: self._gulp(fd))
 
+    def catch_up(self) -> int:
+        """Read what the pipes hold now; return how many bytes there have been by then."""
+        for fd in self._listening | self._resting:
+            for _gulp in range(DRAIN_GULPS):
+                if not self._read(fd):
+                    break
+        return self.total
+
     def drain(self) -> None:
         """Read what the pipes hold now and let go of them, whoever still has them open."""
         for fd in self._listening | self._resting:

@@ -80,13 +80,14 @@ class Supervisor:
         deadline: "float | None",
         pumps: "tuple[OutputPump, OutputPump]",
         on_start: "Callable[[children.Child], None] | None" = None,
+        inherited: "int | None" = None,
     ) -> Ending:
         """Run a program until it and all that it started have ended, with their output read.
 
         Raises:
             StartError: It could not be started.
         """
-        child = children.start(argv, cwd=cwd, env=env, stdin=stdin)
+        child = children.start(argv, cwd=cwd, env=env, stdin=stdin, inherited=inherited)
         self._child = child
         self._tree.leader = child.pid
         self._has_children = True

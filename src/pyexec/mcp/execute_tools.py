@@ -1,0 +1,126 @@
+"""The tool that runs Python as a notebook does."""
+
+import base64
+import time
+from typing import Annotated
+
+from fastmcp import Context, FastMCP
+from fastmcp.tools import ToolResult
+from mcp_types import ContentBlock, ImageContent, ResourceLink
+from pydantic import Field
+
+from pyexec.domain.errors import NotFoundError
+from pyexec.domain.executions import ExecutionRequest, Harness
+from pyexec.domain.turns import Turn
+from pyexec.mcp import arguments as arg
+from pyexec.mcp.answers import answer
+from pyexec.mcp.rendering_execute import render_python
+from pyexec.mcp.results_execute import PythonResult
+from pyexec.mcp.run_tools import RUNS_CODE
+from pyexec.mcp.running import Desk, run_to_reading
+from pyexec.mcp.views_execute import PICTURES, is_picture, picture_part, python_result
+from pyexec.sandbox.guest import GUEST_MAIN, GUEST_NEEDS
+
+# FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
+EXECUTE_PYTHON = (
+    "Run Python as a notebook cell does, in a fresh interpreter on this machine (no sandbox).\n\n"
+    "Answers with the last expression's value, output, figures as pictures with their numbers, tables by their first "
+    "rows, files as links. Top-level await, %magics and !commands work. Name packages in dependencies."
+)
+KIND = "cell"
+TIMEOUT_SECONDS = 30.0
+LINKS = 20
+
+Code = Annotated[str, Field(description="Python; the value of its last expression is the result")]
+
+
+def add_execute_tools(server: FastMCP, desk: Desk) -> None:
+    """Add `execute_python` to the server."""
+
+    @server.tool(
+        tags={"execution", "sync"},
+        output_schema=PythonResult.output_schema(),
+        annotations=RUNS_CODE,
+        description=EXECUTE_PYTHON,
+    )
+    async def execute_python(
+        context: Context,
+        *,
+        code: Code,
+        dependencies: arg.Dependencies = None,
+        python_version: arg.PythonVersion = None,
+        environment: arg.EnvironmentName = None,
+        directory: arg.OptionalDirectory = None,
+        timeout_seconds: arg.TimeoutSeconds = TIMEOUT_SECONDS,
+        env_vars: arg.EnvVars = None,
+        stdin: arg.Stdin = None,
+        wait_seconds: arg.WaitSeconds = None,
+        job_label: arg.JobLabel = None,
+        max_output_bytes: arg.MaxOutputBytes = None,
+        request_id: arg.RequestId = None,
+        markdown_output: arg.MarkdownOutput = True,
+    ) -> ToolResult:
+        needs = () if environment is not None and not dependencies else (*GUEST_NEEDS, *(dependencies or ()))
+        request = ExecutionRequest(
+            kind=KIND,
+            directory=directory,
+            script_content=code,
+            python_version=python_version,
+            dependencies=needs,
+            environment=environment,
+            timeout_seconds=timeout_seconds,
+            env_vars=env_vars or {},
+            stdin=stdin,
+            label=job_label,
+            request_id=request_id,
+            harness=Harness(options=(str(GUEST_MAIN),), guest=True),
+        )
+
+        async def work() -> PythonResult:
+            reading, made = await run_to_reading(
+                desk, context, request, wait_seconds=wait_seconds, max_output_bytes=max_output_bytes
+            )
+            service = (await desk.services.get()).executions
+            turn = await service.turn_of(reading.execution)
+            artifacts = await service.artifacts(desk.principal(), reading.execution.id)
+            result = python_result(reading, time.time(), made, turn, artifacts)
+            result.pictures.extend(await _pictures(desk, result.job_id, turn))
+            return result
+
+        return await answer(
+            work,
+            render_python,
+            PythonResult,
+            markdown=markdown_output,
+            failed=lambda result: result.error is not None,
+            more=_more,
+        )
+
+
+async def _pictures(desk: Desk, job_id: str, turn: Turn | None) -> list[tuple[str, bytes]]:
+    service = (await desk.services.get()).executions
+    found: list[tuple[str, bytes]] = []
+    for display in turn.displays if turn else ():
+        part = picture_part(display)
+        if part is None or len(found) == PICTURES:
+            continue
+        try:
+            data = part.data or await service.read_artifact(desk.principal(), job_id, part.file or "")
+        except NotFoundError:
+            continue  # The program has taken it away.
+        if is_picture(part.media_type, data):
+            found.append((part.media_type, data))
+    return found
+
+
+def _more(result: PythonResult) -> list[ContentBlock]:
+    pictures: list[ContentBlock] = [
+        ImageContent(type="image", mime_type=media_type, data=base64.b64encode(data).decode("ascii"))
+        for media_type, data in result.pictures
+    ]
+    links = [
+        ResourceLink(type="resource_link", name=file.name, uri=file.uri, mime_type=file.media_type, size=file.size)
+        for file in result.files or []
+        if not file.media_type.startswith("image/")
+    ]
+    return [*pictures, *links[:LINKS]]
