@@ -125,7 +125,7 @@ async def test_it_goes_on_as_a_job_that_says_how_far_it_is_and_is_reported_later
         ({"script_content": "1", "compare": [{"env_vars": {"A": ["secret"]}}]}, "compare: variant 2: env_vars.A"),
         ({"script_content": "1", "compare": "text"}, "compare"),
         ({"script_content": "1", "job_id": "0" * 32}, "job_id was given, and something to measure"),
-        ({}, "Neither script_path nor script_content"),
+        ({}, "There is nothing to run"),
     ],
 )
 async def test_what_cannot_be_measured_is_refused(mcp: Mcp, given: dict[str, Any], why: str) -> None:

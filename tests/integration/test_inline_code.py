@@ -114,7 +114,7 @@ async def test_a_program_sees_what_python_file_would_show_it(shared_engine: Engi
     as_file = subprocess.run(
         [python, folder / "file.py", "a", "b c"],
         cwd=folder,
-        env={**shared_engine.settings.environ, **env_vars, **inline["environment"]},
+        env=inline["environment"],
         capture_output=True,
         text=True,
         check=True,
