@@ -7,6 +7,10 @@ RUN := $(UV) run --frozen --no-sync
 # Arguments for pytest, such as `make test ARGS="-k cursor"`.
 ARGS ?=
 
+# Tests wait for programs more than they work: half as many workers again as there are cores keep those busy.
+WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
+
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint coverage check format docs bench clean
 
@@ -22,7 +26,7 @@ demo: install ## Show the product at work
 	$(UV) run --frozen python examples/demo.py $(ARGS)
 
 test: install ## Run the tests
-	$(RUN) pytest -n auto --dist loadfile $(ARGS)
+	$(RUN) pytest $(PYTEST_OPTIONS) $(ARGS)
 
 lint: install ## Run every check but the tests
 	$(RUN) ruff check
@@ -34,7 +38,7 @@ lint: install ## Run every check but the tests
 
 coverage: install ## Run the tests, measured; fails below the floor in pyproject.toml
 	$(RUN) coverage erase
-	$(RUN) coverage run -m pytest -n auto --dist loadfile $(ARGS)
+	$(RUN) coverage run -m pytest $(PYTEST_OPTIONS) $(ARGS)
 	$(RUN) coverage combine --quiet
 	$(RUN) coverage report
 

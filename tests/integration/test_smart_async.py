@@ -256,10 +256,12 @@ from pathlib import Path
 from pyexec.sandbox.claims import is_held
 from pyexec.sandbox.inside import InsideGuard
 guard = InsideGuard(Path(sys.argv[1]))
-read, write = os.pipe()
+(read, write), (ready, forked) = os.pipe(), os.pipe()
 if os.fork() == 0:
+    os.write(forked, b".")
     os.read(read, 1)
     os._exit(0)
+os.read(ready, 1)
 print(is_held(Path(sys.argv[1])))
 guard.end("returned", None)
 guard.close()
