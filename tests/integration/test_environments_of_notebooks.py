@@ -55,7 +55,18 @@ async def test_a_virtual_environment_without_a_kernel_is_seen_all_the_same_and_s
 async def test_a_virtual_environment_with_a_kernel_is_used_as_it_is(uv_engine: UvEngine, index: Index) -> None:
     folder = uv_engine.directory
     uv("venv", "--quiet", "--python", sys.executable, ".venv", cwd=folder)
-    uv("pip", "install", "--quiet", "--python", ".venv/bin/python", "--index-url", f"{index.url}/simple", "nbclient", "ipykernel", cwd=folder)
+    uv(
+        "pip",
+        "install",
+        "--quiet",
+        "--python",
+        ".venv/bin/python",
+        "--index-url",
+        f"{index.url}/simple",
+        "nbclient",
+        "ipykernel",
+        cwd=folder,
+    )
     write_notebook(folder / "x.ipynb", "1")
     execution = await uv_engine.wait(await uv_engine.submit(script="x.ipynb"))
     assert await uv_engine.stdout(execution) == "ipykernel shared\nipykernel=1 nbclient=1 shared=1\n"
