@@ -2,10 +2,12 @@
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Any, cast
 
 from IPython.core import interactiveshell, page
@@ -117,6 +119,7 @@ class GuestShell(InteractiveShell):
         self.on_publish: OnPublish | None = None
         self._ran = Ran()
         self._errors: list[BaseException] = []
+        self._trace: TracebackType | None = None
         self._runner = AsyncRunner()
         self._command_code = 0
         super().__init__(**options)
@@ -159,6 +162,7 @@ class GuestShell(InteractiveShell):
             if other is not error:
                 ran.note(f"Showing a value failed: {describe(other)}")
         self._errors = []
+        self._trace = error.__traceback__ if error is not None else None
         self._conclude(ran, error)
         return ran
 
@@ -192,9 +196,11 @@ class GuestShell(InteractiveShell):
         ran.exit_code = 130 if isinstance(error, KeyboardInterrupt) else 1
         ran.failure = failure_of(error)
 
-    @staticmethod
-    def _forget_last_failure() -> None:
+    def _forget_last_failure(self) -> None:
         """Let go of the last exception, which holds on to every local variable it passed."""
+        # Since Python 3.13 its frames are in a circle that only the collector would break, some time.
+        traceback.clear_frames(self._trace)
+        self._trace = None
         for name in ("last_exc", "last_type", "last_value", "last_traceback"):
             if hasattr(sys, name):
                 setattr(sys, name, None)

@@ -77,7 +77,9 @@ def command(folder: Path, script: str, args: Sequence[str] = (), mode: str = "ca
 
 
 def environment(folder: Path) -> dict[str, str]:
-    return {**os.environ, "PYEXEC_ARTIFACTS": str(folder / "artifacts"), "PYTHONPATH": ""}
+    # Coverage would import modules that a program is to find for itself.
+    ours = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
+    return {**ours, "PYEXEC_ARTIFACTS": str(folder / "artifacts"), "PYTHONPATH": ""}
 
 
 def run(folder: Path, script: str, *args: str) -> subprocess.CompletedProcess[str]:
