@@ -9,7 +9,7 @@ from pyexec.observability.logs import is_secret_name
 from pyexec.settings import VARIABLES, Settings, load_settings
 from pyexec.storage.state_folder import StateFolder
 
-SECRET = "***"  # noqa: S105 - what stands in place of one
+HIDDEN = "***"
 _NETWORK = frozenset(
     {"ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 )
@@ -65,7 +65,7 @@ def paths(*, as_json: bool) -> None:
 def _row(name: str, settings: Settings, default: str = "") -> dict[str, str]:
     text = settings.environ.get(name)
     if text:
-        return {"name": name, "value": SECRET if is_secret_name(name) else masked(text), "from": "variable"}
+        return {"name": name, "value": HIDDEN if is_secret_name(name) else masked(text), "from": "variable"}
     found = {"PYEXEC_HOME": str(settings.home), "PYEXEC_CONCURRENT": str(settings.limits.concurrent)}
     return {"name": name, "value": found.get(name, default), "from": "default"}
 

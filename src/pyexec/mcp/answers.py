@@ -41,6 +41,11 @@ async def answer(
     return _wrap(result.to_structured(), text, is_error=failed(result), more=more(result))
 
 
+def has_error(result: Result) -> bool:
+    """Tell whether what was run went wrong, for tools whose answer is then an error."""
+    return result.error is not None
+
+
 def _wrap(
     structured: dict[str, Any], text: str | None, *, is_error: bool, more: Sequence[ContentBlock] = ()
 ) -> ToolResult:

@@ -1,7 +1,6 @@
 """The tool that measures."""
 
 import base64
-import time
 from typing import Annotated, Any
 
 from fastmcp import Context, FastMCP
@@ -13,13 +12,12 @@ from pyexec.benchmarks.asking import BenchmarkRequest, Variant
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.mcp import arguments as arg
-from pyexec.mcp import views
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering_benchmark import render_benchmark
 from pyexec.mcp.results import RunResult
 from pyexec.mcp.results_benchmark import BenchmarkResult
 from pyexec.mcp.run_tools import RUNS_CODE
-from pyexec.mcp.running import Desk, run
+from pyexec.mcp.running import Desk, result_of, run
 from pyexec.mcp.views_benchmark import benchmark_result
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
@@ -127,7 +125,7 @@ def add_benchmark_tools(server: FastMCP, desk: Desk) -> None:
             render_benchmark,
             BenchmarkResult,
             markdown=markdown_output,
-            failed=lambda result: result.error is not None,
+            failed=has_error,
         )
         told.content += [_image(picture) for picture in pictures]
         return told
@@ -136,8 +134,7 @@ def add_benchmark_tools(server: FastMCP, desk: Desk) -> None:
 async def _earlier(desk: Desk, job_id: str) -> RunResult:
     services = await desk.services.get()
     execution = await services.benchmarks.get(desk.principal(), job_id)
-    reading, environment = await services.executions.result_of(execution, None)
-    return views.run_result(reading, time.time(), environment)
+    return await result_of(services.executions, execution)
 
 
 async def _reported(desk: Desk, done: RunResult, pictures: list[bytes]) -> BenchmarkResult:

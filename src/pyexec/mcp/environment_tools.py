@@ -10,7 +10,7 @@ from pydantic import Field
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.mcp import arguments as arg
 from pyexec.mcp import results, views
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering_environments import render_created, render_environments, render_lock, render_removed
 from pyexec.mcp.running import Desk, run
 
@@ -113,7 +113,7 @@ def _add_changing(server: FastMCP, desk: Desk) -> None:
             render_created,
             results.EnvironmentCreated,
             markdown=markdown_output,
-            failed=lambda result: result.error is not None,
+            failed=has_error,
         )
 
     @server.tool(

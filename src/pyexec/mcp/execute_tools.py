@@ -13,7 +13,7 @@ from pyexec.domain.errors import NotFoundError
 from pyexec.domain.executions import ExecutionRequest, Harness
 from pyexec.domain.turns import Turn
 from pyexec.mcp import arguments as arg
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering_execute import render_python
 from pyexec.mcp.results_execute import PythonResult
 from pyexec.mcp.run_tools import RUNS_CODE
@@ -92,7 +92,7 @@ def add_execute_tools(server: FastMCP, desk: Desk) -> None:
             render_python,
             PythonResult,
             markdown=markdown_output,
-            failed=lambda result: result.error is not None,
+            failed=has_error,
             more=_more,
         )
 

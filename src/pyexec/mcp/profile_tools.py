@@ -1,6 +1,5 @@
 """The tool that measures a program."""
 
-import time
 from typing import Annotated
 
 from fastmcp import Context, FastMCP
@@ -9,13 +8,12 @@ from pydantic import Field
 
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.mcp import arguments as arg
-from pyexec.mcp import views
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering_profile import render_profile
 from pyexec.mcp.results import RunResult
 from pyexec.mcp.results_profile import ProfileResult
 from pyexec.mcp.run_tools import RUNS_CODE
-from pyexec.mcp.running import Desk, run
+from pyexec.mcp.running import Desk, result_of, run
 from pyexec.mcp.views_profile import profile_result
 from pyexec.profiles.modes import Mode
 from pyexec.profiles.requests import measured, profile_of, require_profile, require_top
@@ -95,7 +93,7 @@ def add_profile_tools(server: FastMCP, desk: Desk) -> None:
             render_profile,
             ProfileResult,
             markdown=markdown_output,
-            failed=lambda result: result.error is not None,
+            failed=has_error,
         )
 
 
@@ -104,8 +102,7 @@ async def _known(desk: Desk, job_id: str, wait: float | None) -> RunResult:
     execution = await service.get(desk.principal(), job_id)
     require_profile(execution)
     execution = await service.wait_for(execution, desk.wait_seconds if wait is None else wait)
-    reading, environment = await service.result_of(execution, None)
-    return views.run_result(reading, time.time(), environment)
+    return await result_of(service, execution)
 
 
 async def _with_profile(desk: Desk, done: RunResult, top: int) -> ProfileResult:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.mcp import arguments as arg
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.progress import Reporter
 from pyexec.mcp.rendering_quality import render_analysed, render_formatted
 from pyexec.mcp.results_quality import AnalysedCode, FormattedCode
@@ -83,7 +83,7 @@ def _add_formatting(server: FastMCP, desk: Desk) -> None:
             render_formatted,
             FormattedCode,
             markdown=markdown_output,
-            failed=lambda result: result.error is not None,
+            failed=has_error,
         )
 
 

@@ -6,7 +6,7 @@ from mcp_types import ToolAnnotations
 
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.mcp import arguments as arg
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering import render_run
 from pyexec.mcp.results import RunResult
 from pyexec.mcp.running import Desk, run
@@ -36,7 +36,7 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
             render_run,
             RunResult,
             markdown=markdown,
-            failed=lambda result: result.error is not None,
+            failed=has_error,
         )
 
     @server.tool(

@@ -101,6 +101,12 @@ async def run(
     return views.run_result(reading, time.time(), environment)
 
 
+async def result_of(service: "ExecutionService", execution: Execution) -> results.RunResult:
+    """Return the result of an earlier run, as its own tool would answer by now."""
+    reading, environment = await service.result_of(execution, None)
+    return views.run_result(reading, time.time(), environment)
+
+
 async def run_to_reading(
     desk: Desk, context: Context, request: ExecutionRequest, *, wait_seconds: float | None, max_output_bytes: int | None
 ) -> "tuple[Reading, Answer]":

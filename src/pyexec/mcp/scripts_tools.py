@@ -12,7 +12,7 @@ from pyexec.mcp import arguments as arg
 from pyexec.mcp import rendering_scripts as rendering
 from pyexec.mcp import results_scripts as results
 from pyexec.mcp import views_scripts as views
-from pyexec.mcp.answers import answer
+from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering import render_run
 from pyexec.mcp.results import RunResult
 from pyexec.mcp.running import Desk, run
@@ -131,9 +131,7 @@ def _add_running(server: FastMCP, desk: Desk) -> None:
             wait = 0 if async_mode else wait_seconds
             return await run(desk, context, request, wait_seconds=wait, max_output_bytes=max_output_bytes)
 
-        return await answer(
-            work, render_run, RunResult, markdown=markdown_output, failed=lambda result: result.error is not None
-        )
+        return await answer(work, render_run, RunResult, markdown=markdown_output, failed=has_error)
 
 
 def _add_reading(server: FastMCP, desk: Desk) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pyexec.domain.turns import Display, Failure, Part, Turn
 from pyexec.mcp.results_execute import PythonException, PythonFile, PythonResult, Shown
@@ -126,7 +126,7 @@ def _table(table: Mapping[str, Any] | None) -> dict[str, Any] | None:
     rows = table.get("rows")
     if not isinstance(rows, list):
         return _within(table, TABLE_CHARACTERS)
-    shorter: list[Any] = list(rows)  # type: ignore[arg-type]
+    shorter = list(cast("list[Any]", rows))
     while shorter and len(json.dumps({**table, "rows": shorter})) > TABLE_CHARACTERS:
         shorter = shorter[: len(shorter) // 2]
     return {**table, "rows": shorter}

@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,7 +77,7 @@ class Job:
                 around.start_soon(self._record.serve, self._on_stop)
                 returned = await self._do()
                 with anyio.CancelScope(shield=True):
-                    await run_sync(self._write, returned)
+                    await run_sync(partial(self._write, returned=returned))
                 around.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 - one job that cannot be written down must not end the others
             self.error = error
@@ -126,7 +127,7 @@ class Job:
         self.was_cancelled = True
         self._scope.cancel()
 
-    def _write(self, returned: bool) -> None:  # noqa: FBT001 - called by position only, in a thread
+    def _write(self, *, returned: bool) -> None:
         """Write down what came of it; a result that cannot be kept is a failure like any other."""
         if returned:
             self.was_cancelled = False  # It came too late.

@@ -1,6 +1,7 @@
 """All checks of this machine, one after another."""
 
 import sys
+from functools import partial
 
 from anyio.to_thread import run_sync
 
@@ -20,10 +21,10 @@ from pyexec.settings import Settings
 async def examine(settings: Settings, *, online: bool) -> tuple[Check, ...]:
     """Look at everything that pyexec needs; what is started for that has ended when this returns."""
     engine = await check_engine(settings)
-    return await run_sync(_examine, settings, online, engine)
+    return await run_sync(partial(_examine, settings, engine, online=online))
 
 
-def _examine(settings: Settings, online: bool, engine: Check) -> tuple[Check, ...]:  # noqa: FBT001 - handed to a thread
+def _examine(settings: Settings, engine: Check, *, online: bool) -> tuple[Check, ...]:
     return (
         *_check_settings(settings),
         check_uv(settings),
