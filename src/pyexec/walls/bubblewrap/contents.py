@@ -1,0 +1,125 @@
+"""What there is behind the wall: a read-only system, an interpreter, packages and our guest."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyexec
+from pyexec.processes.outerwalls import CONTROL_FD_ARGUMENT
+from pyexec.sandbox.forks import Plan, Program, Users
+from pyexec.walls.bubblewrap.python import SandboxPython
+
+HOME = "/work"
+PACKAGES = "/opt/pyexec/packages"
+GUEST = "/opt/pyexec/guest"
+DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+SCRATCH_BYTES = 64 * 1024 * 1024
+PRELOADED = ("IPython", "numpy", "pandas", "matplotlib.pyplot")
+
+_SYSTEM_FILES = (
+    "/etc/ld.so.cache",
+    "/etc/alternatives",
+    "/etc/fonts",
+    "/etc/localtime",
+    "/etc/mime.types",
+)
+_MADE_UP = (
+    ("/etc/passwd", "sandbox:x:1000:1000:sandbox:/work:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"),
+    ("/etc/group", "sandbox:x:1000:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost sandbox\n"),
+    ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
+)
+_SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+_ENVIRONMENT = {
+    "HOME": HOME,
+    "USER": "sandbox",
+    "LOGNAME": "sandbox",
+    "LANG": "C.UTF-8",
+    "TMPDIR": "/tmp",  # noqa: S108
+    "PYTHONPATH": PACKAGES,
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONNOUSERSITE": "1",
+    "MPLBACKEND": "agg",
+    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108
+    # A thread that one of these starts ahead would be missing in every fork.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "NUMEXPR_MAX_THREADS": "1",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """What runs behind the wall.
+
+    Attributes:
+        python: The interpreter.
+        packages: A folder of installed packages, or None for the standard library only.
+        guest: What a sandbox runs, a function of its socket's descriptor, as `module:function`.
+        preloaded: The modules that every sandbox has imported already.
+        more: Further folders or files that can be read, by where they are inside.
+        environment: Further environment variables.
+    """
+
+    python: SandboxPython
+    packages: Path | None
+    guest: str
+    preloaded: tuple[str, ...] = PRELOADED
+    more: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
+    """Return the outer wall around what is inside."""
+    executable = str(inside.python.executable)
+    environment = {
+        "PATH": f"{inside.python.executable.parent}:/usr/bin:/bin",
+        **_ENVIRONMENT,
+        **inside.environment,
+    }
+    return Plan(
+        bwrap=bwrap,
+        binds=tuple(dict.fromkeys(_binds(inside))),
+        devices=tuple(device for device in DEVICES if os.path.exists(device)),
+        files=_MADE_UP,
+        links=tuple(_links()),
+        environment=tuple(environment.items()),
+        command=(
+            executable,
+            "-B",
+            f"{GUEST}/pyexec_guest/forkserver",
+            CONTROL_FD_ARGUMENT,
+            inside.guest,
+            ",".join(inside.preloaded),
+        ),
+        users=users,
+        scratch_size=SCRATCH_BYTES,
+    )
+
+
+def _binds(inside: Inside) -> Iterator[tuple[str, str]]:
+    yield "/usr", "/usr"
+    for name in _SYSTEM_FOLDERS:
+        folder = f"/{name}"
+        if os.path.isdir(folder) and not os.path.islink(folder):
+            yield folder, folder
+    for place in _SYSTEM_FILES:
+        if os.path.exists(place):
+            yield os.path.realpath(place), place
+    prefix = inside.python.prefix
+    if not prefix.is_relative_to("/usr"):
+        yield str(prefix.resolve()), str(prefix)
+    if inside.packages is not None:
+        yield str(inside.packages), PACKAGES
+    yield str(Path(pyexec.__file__).parent.parent / "pyexec_guest"), f"{GUEST}/pyexec_guest"
+    for place, source in inside.more.items():
+        yield str(source), place
+
+
+def _links() -> Iterator[tuple[str, str]]:
+    for name in _SYSTEM_FOLDERS:
+        if os.path.islink(f"/{name}"):
+            yield f"/{name}", os.readlink(f"/{name}")
