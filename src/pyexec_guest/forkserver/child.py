@@ -118,13 +118,14 @@ def _confine(order: Order, groups: "Sequence[int]", own: Belongings, progress: _
 
 
 def _mount(order: Order) -> None:
+    owner = order.user or os.geteuid()
     namespaces.mount_own_processes()
     for folder, size, files, mode, programs in (
         ("/work", order.work_size, order.work_files, 0o700, True),
         ("/tmp", order.temporary_size, order.temporary_files, 0o1777, True),  # noqa: S108
         ("/dev/shm", order.shared_size, order.shared_files, 0o1777, False),  # noqa: S108
     ):
-        namespaces.mount_memory(folder, size=size, files=files, mode=mode, owner=order.user, programs=programs)
+        namespaces.mount_memory(folder, size=size, files=files, mode=mode, owner=owner, programs=programs)
 
 
 def _be_guest(socket_fd: int, status_fd: int, own: Belongings, progress: _Progress) -> NoReturn:

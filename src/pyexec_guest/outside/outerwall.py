@@ -42,7 +42,8 @@ def become(plan: Plan, info_fd: int) -> None:
 
 def _arguments(plan: Plan, binds: "list[tuple[str, str]]", info_fd: int) -> "Iterator[str]":
     if plan.users is None:
-        yield from ("--unshare-user", "--uid", "0", "--gid", "0")
+        # Not root, which nobody may hand on to a namespace further in.
+        yield from ("--unshare-user", "--uid", "1", "--gid", "1")
     yield from ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
     yield from ("--hostname", "forkserver", "--new-session", "--info-fd", str(info_fd), "--cap-drop", "ALL")
     for capability in CAPABILITIES:

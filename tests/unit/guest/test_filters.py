@@ -14,17 +14,18 @@ HIGHEST = 700
 MOST_INSTRUCTIONS = 4096
 
 NEVER = (
-    "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp mount umount2 pivot_root chroot fsopen fsmount move_mount "
-    "open_tree mount_setattr unshare setns clone3 keyctl add_key request_key bpf perf_event_open userfaultfd io_uring_setup "
-    "io_uring_enter io_uring_register seccomp name_to_handle_at open_by_handle_at fanotify_init quotactl acct swapon reboot "
-    "kexec_load init_module finit_module delete_module settimeofday clock_settime sethostname syslog capset "
-    "process_madvise io_setup vmsplice splice tee memfd_secret landlock_create_ruleset shmget msgget semget mq_open "
+    "ptrace process_vm_readv process_vm_writev pidfd_getfd kcmp mount umount2 pivot_root chroot fsopen fsmount "
+    "move_mount open_tree mount_setattr unshare setns clone3 keyctl add_key request_key bpf perf_event_open "
+    "userfaultfd io_uring_setup io_uring_enter io_uring_register seccomp name_to_handle_at open_by_handle_at "
+    "fanotify_init quotactl acct swapon reboot kexec_load init_module finit_module delete_module settimeofday "
+    "clock_settime sethostname syslog capset process_madvise io_setup vmsplice splice tee memfd_secret "
+    "landlock_create_ruleset shmget msgget semget mq_open "
 )
 
 NEEDED = (
-    "read write openat close mmap mprotect munmap brk clone execve exit_group futex rt_sigaction getrandom wait4 pipe2 "
-    "epoll_create1 eventfd2 timerfd_create memfd_create statx newfstatat getdents64 prlimit64 sched_getaffinity "
-    "set_robust_list rseq membarrier socketpair "
+    "read write openat close mmap mprotect munmap brk clone execve exit_group futex rt_sigaction getrandom wait4 "
+    "pipe2 epoll_create1 eventfd2 timerfd_create memfd_create statx newfstatat getdents64 prlimit64 "
+    "sched_getaffinity set_robust_list rseq membarrier socketpair "
 )
 
 

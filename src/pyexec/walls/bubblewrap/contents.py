@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyexec
+from pyexec.domain.errors import WallUnavailableError
 from pyexec.processes.outerwalls import CONTROL_FD_ARGUMENT
 from pyexec.sandbox.forks import Plan, Program, Users
 from pyexec.walls.bubblewrap.python import SandboxPython
@@ -30,6 +31,7 @@ _MADE_UP = (
     ("/etc/hosts", "127.0.0.1 localhost sandbox\n"),
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
 )
+_OWN_FOLDERS = ("/tmp", HOME, "/dev", "/proc", "/etc", "/opt/pyexec")  # noqa: S108
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 _ENVIRONMENT = {
@@ -73,7 +75,17 @@ class Inside:
 
 
 def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
-    """Return the outer wall around what is inside."""
+    """Return the outer wall around what is inside.
+
+    Raises:
+        WallUnavailableError: The interpreter lies where a sandbox has a folder of its own.
+    """
+    hiding = next((place for place in _OWN_FOLDERS if inside.python.prefix.is_relative_to(place)), None)
+    if hiding is not None:
+        raise WallUnavailableError(
+            f"Sandboxes cannot run on {inside.python.executable}: each of them has a {hiding} of its own.",
+            hint="Use an interpreter that lies elsewhere.",
+        )
     executable = str(inside.python.executable)
     environment = {
         "PATH": f"{inside.python.executable.parent}:/usr/bin:/bin",
