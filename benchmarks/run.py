@@ -24,6 +24,7 @@ import imports
 import initialize
 import listing
 import printing
+import sandboxes
 from bench import HERE, Bench
 from figures import Figure, table
 from installation import BenchmarkError, Installation, install
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "printing": printing.measure,
     "listing": listing.measure,
     "burst": burst.measure,
+    "sandboxes": sandboxes.measure,
     "imports": imports.measure,
 }
 

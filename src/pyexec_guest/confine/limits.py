@@ -3,6 +3,9 @@
 import resource
 from dataclasses import dataclass
 
+_NO_DUMP = 1
+"""To the kernel a limit of 0 still allows a dump that the machine hands to a program of its own; 1 does not."""
+
 
 @dataclass(frozen=True)
 class ProcessLimits:
@@ -25,7 +28,7 @@ def put_on(limits: ProcessLimits) -> None:
         (resource.RLIMIT_NPROC, limits.processes),
         (resource.RLIMIT_NOFILE, limits.open_files),
         (resource.RLIMIT_FSIZE, limits.file_size),
-        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_CORE, _NO_DUMP),
         (resource.RLIMIT_MEMLOCK, 64 * 1024),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_SIGPENDING, 1024),

@@ -140,6 +140,7 @@ class Groups:
             _write(self._parents["memory"], "memory.limit_in_bytes", budget)
         except OSError as error:
             raise NoGroupsError(f"{error.filename or 'the limit of all'}: {error.strerror}") from error
+        self.remove_abandoned()
 
     def create(self, limits: GroupLimits) -> Group:
         """Make the control groups of one sandbox, with all limits but the one of the processors.
