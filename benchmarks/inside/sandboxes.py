@@ -12,9 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
-from pyexec.sandbox.forks import Groups, NoGroupsError, Users
+from pyexec.sandbox.forks import Groups, NoGroupsError
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.wall import BubblewrapWall
@@ -35,7 +35,7 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
         more={GUEST: Path(__file__).parent},
         environment={"PYTHONPATH": f"{PACKAGES}:{GUEST}"},
     )
-    users = Users(1_900_000_000, 65_536) if os.geteuid() == 0 else None
+    users = USERS if os.geteuid() == 0 else None
     plan = plan_for(inside, find_bubblewrap(environ.get("PATH")), users)
     try:
         groups = Groups(f"benchmark-{os.getpid()}", 8192 * MEGABYTE)

@@ -13,9 +13,9 @@ import anyio
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.processes.probe import python_version
-from pyexec.sandbox.forks import Groups, Users
+from pyexec.sandbox.forks import Groups
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import WANTED, look_at
 from pyexec.walls.bubblewrap.wall import BubblewrapWall
@@ -27,7 +27,6 @@ TEST_CODE = "/opt/pyexec/tests"
 GUEST = "attack_guest:run"
 DEPENDENCIES = ("duckdb", "matplotlib", "numpy", "pandas", "polars")
 PRELOADED = ("numpy", "pandas", "matplotlib.pyplot")
-USERS = Users(1_900_000_000, 65_536)
 BUILD_SECONDS = 240.0
 WHERE = "import site; print(site.getsitepackages()[0])"
 LIMITS = SandboxLimits(memory=256 * MEGABYTE, cpu=1.0, workspace=32 * MEGABYTE, temporary=8 * MEGABYTE, files=2048)

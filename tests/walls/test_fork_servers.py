@@ -190,6 +190,16 @@ def test_sandboxes_kept_ready_are_handed_out_once_each_and_made_anew() -> None:
                 box.close()
 
 
+def test_a_fork_server_that_is_killed_while_nobody_asks_is_replaced_ahead() -> None:
+    with wall_around(inside(None), limits=SMALL, ready=1) as wall:
+        wall.warm()
+        eventually(lambda: wall._ready)
+        before = wall._server
+        kill_fork_server(wall)
+        eventually(lambda: wall._server is not None and wall._server is not before)
+        assert said(wall) == "1\n"
+
+
 def test_nothing_is_left_of_a_wall_that_is_closed() -> None:
     with wall_around(inside(None), limits=SMALL, ready=1) as wall:
         wall.warm()

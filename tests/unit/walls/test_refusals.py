@@ -69,3 +69,20 @@ def test_an_interpreter_that_a_sandbox_would_not_see_is_refused() -> None:
     inside = contents.Inside(python=hidden, packages=None, guest="guest:run")
     with pytest.raises(WallUnavailableError, match="each of them has a /tmp of its own"):
         contents.plan_for(inside, Program("/usr/bin", "bwrap"), None)
+
+
+@pytest.mark.parametrize(("mode", "readable"), [(0o755, True), (0o700, False), (0o744, False), (0o711, False)])
+def test_what_the_users_of_sandboxes_may_not_read_is_refused(tmp_path: Path, mode: int, *, readable: bool) -> None:
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    packages.chmod(mode)
+    own = python.SandboxPython(executable=Path("/usr/bin/python3"), prefix=Path("/usr"))
+    inside = contents.Inside(python=own, packages=packages, guest="guest:run")
+    bwrap = Program("/usr/bin", "bwrap")
+    assert (str(packages), contents.PACKAGES) in contents.plan_for(inside, bwrap, None).binds
+    if readable:
+        contents.plan_for(inside, bwrap, contents.USERS)
+    else:
+        with pytest.raises(WallUnavailableError, match="who may not read") as refused:
+            contents.plan_for(inside, bwrap, contents.USERS)
+        assert refused.value.hint == f"Run `chmod -R a+rX {packages}`."

@@ -1,7 +1,8 @@
 """What there is behind the wall: a read-only system, an interpreter, packages and our guest."""
 
 import os
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +16,9 @@ HOME = "/work"
 PACKAGES = "/opt/pyexec/packages"
 GUEST = "/opt/pyexec/guest"
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+USERS = Users(first=1_900_000_000, count=65_536)
+"""Whom sandboxes are on this machine, where pyexec is run by root: above what container tools and systemd hand out."""
+
 SCRATCH_BYTES = 64 * 1024 * 1024
 PRELOADED = ("IPython", "numpy", "pandas", "matplotlib.pyplot")
 
@@ -78,7 +82,8 @@ def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
     """Return the outer wall around what is inside.
 
     Raises:
-        WallUnavailableError: The interpreter lies where a sandbox has a folder of its own.
+        WallUnavailableError: The interpreter lies where a sandbox has a folder of its own, or a folder that is bound
+            inside cannot be read by the users that sandboxes are.
     """
     hiding = next((place for place in _OWN_FOLDERS if inside.python.prefix.is_relative_to(place)), None)
     if hiding is not None:
@@ -86,6 +91,9 @@ def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
             f"Sandboxes cannot run on {inside.python.executable}: each of them has a {hiding} of its own.",
             hint="Use an interpreter that lies elsewhere.",
         )
+    binds = tuple(dict.fromkeys(_binds(inside)))
+    if users is not None:
+        _check_readable(source for source, _ in binds)
     executable = str(inside.python.executable)
     environment = {
         "PATH": f"{inside.python.executable.parent}:/usr/bin:/bin",
@@ -94,7 +102,7 @@ def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
     }
     return Plan(
         bwrap=bwrap,
-        binds=tuple(dict.fromkeys(_binds(inside))),
+        binds=binds,
         devices=tuple(device for device in DEVICES if os.path.exists(device)),
         files=_MADE_UP,
         links=tuple(_links()),
@@ -110,6 +118,16 @@ def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
         users=users,
         scratch_size=SCRATCH_BYTES,
     )
+
+
+def _check_readable(sources: Iterable[str]) -> None:
+    """See that others may read what is bound; the folders above it need not be open to them."""
+    for source in sources:
+        mode = os.stat(source).st_mode
+        if not mode & stat.S_IROTH or (stat.S_ISDIR(mode) and not mode & stat.S_IXOTH):
+            raise WallUnavailableError(
+                f"Sandboxes are users of their own, who may not read {source}.", hint=f"Run `chmod -R a+rX {source}`."
+            )
 
 
 def _binds(inside: Inside) -> Iterator[tuple[str, str]]:

@@ -16,6 +16,7 @@ from pyexec.walls.bubblewrap.boxes import Box, fork_box
 
 START_SECONDS = 60.0
 END_SECONDS = 10.0
+CHECK_SECONDS = 1.0
 SERVER_MEMORY = 1024 * MEGABYTE
 SERVER_PROCESSES = 128
 SERVER_CPU = 2.0
@@ -205,12 +206,18 @@ class BubblewrapWall:
             box.close()
 
     def _fill(self) -> None:
-        while not self._closing.is_set():
-            self._few.wait()
+        patience: float | None = None
+        while True:
+            self._few.wait(patience)
             self._few.clear()
+            if self._closing.is_set():
+                return
             # What goes wrong here goes wrong again for who asks for a sandbox, and is told there.
+            patience = None
             with suppress(PyexecError, ForkServerGoneError):
+                self._current()  # One that has been killed is replaced before anybody needs it.
                 while len(self._ready) < self._wanted and not self._closing.is_set():
                     box = self._fork(self._limits)
                     with self._lock:
                         self._ready.append(box)
+                patience = CHECK_SECONDS
