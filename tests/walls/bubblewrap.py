@@ -16,7 +16,7 @@ from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.processes.probe import python_version
 from pyexec.sandbox.forks import Groups, NoGroupsError
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import PACKAGES, PRELOADED, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import WANTED, look_at
 from pyexec.walls.bubblewrap.wall import BubblewrapWall
@@ -26,8 +26,7 @@ from tests.walls.interface import End
 HERE = Path(__file__).parent
 TEST_CODE = "/opt/pyexec/tests"
 GUEST = "attack_guest:run"
-DEPENDENCIES = ("duckdb", "matplotlib", "numpy", "pandas", "polars")
-PRELOADED = ("numpy", "pandas", "matplotlib.pyplot")
+DEPENDENCIES = ("duckdb", "ipython", "matplotlib", "numpy", "pandas", "polars")
 BUILD_SECONDS = 240.0
 WHERE = "import site; print(site.getsitepackages()[0])"
 LIMITS = SandboxLimits(memory=256 * MEGABYTE, cpu=1.0, workspace=32 * MEGABYTE, temporary=8 * MEGABYTE, files=2048)

@@ -4,6 +4,8 @@ import errno
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,8 +14,8 @@ import pytest
 
 from pyexec.domain.errors import SandboxesFullError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
-from pyexec.sandbox.forks import Entrances, ForkServer, NotMadeError
-from pyexec.walls.bubblewrap.boxes import order_for
+from pyexec.sandbox.forks import Entrances, ForkServer, NotMadeError, Sandbox
+from pyexec.walls.bubblewrap.boxes import Box, order_for
 from pyexec.walls.bubblewrap.wall import BubblewrapWall
 from pyexec_guest.orders import ANSWER_BYTES, Answer, Order, OrderError, pack_answer, pack_order, unpack_answer
 from tests.helpers.processes import alive, eventually
@@ -72,6 +74,33 @@ def test_a_fork_server_that_is_killed_is_replaced_and_its_sandboxes_live_on(bare
         assert box.kill()
     finally:
         box.close()
+
+
+def test_another_process_can_own_them_and_they_outlive_the_first_owner() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        owner = subprocess.Popen(
+            [sys.executable, "-m", "tests.walls.first_owner", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            cwd=Path(__file__).parents[2],
+        )
+        theirs.close()
+        _, fds, _, _ = socket.recv_fds(ours, 1, 5)
+    owner.kill()
+    owner.wait()
+    server = ForkServer(socket.socket(fileno=fds[0]), fds[1])
+    sandboxes = [Sandbox(socket.socket(fileno=fds[2]), fds[3], fds[4])]
+    try:
+        sandboxes.append(server.fork(order_for(SMALL, 2), Entrances(), 10))
+        sandboxes[1].wait_ready(10)
+        boxes = [AttackedBox(Box(sandbox, None, SMALL)) for sandbox in sandboxes]
+        assert [run(box, "print(1)").out for box in boxes] == ["1\n"] * 2
+        assert [box.kill() for box in boxes] == [True] * 2
+    finally:
+        for sandbox in sandboxes:
+            sandbox.close()
+        assert server.destroy(10)
+        server.close()
 
 
 def test_the_next_generation_takes_over_and_the_last_one_goes_with_its_sandboxes(bare: BubblewrapWall) -> None:
