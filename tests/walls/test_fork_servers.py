@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -198,6 +199,33 @@ def test_more_memory_than_there_is_is_not_promised(bare: BubblewrapWall) -> None
         bare.sandbox(replace(SMALL, memory=BUDGET))
     assert refused.value.hint is not None
     assert said(bare) == "1\n"
+
+
+def test_all_sandboxes_together_have_a_limit_too(bare: BubblewrapWall) -> None:
+    box = bare.sandbox()
+    (pid,) = [pid for pid in AttackedBox(box).processes() if _status(pid, "NSpid")[-1] == "1"]
+    groups = dict(line.split(":")[1:] for line in Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines())
+    parent = Path(groups["memory"]).parent
+    assert bare.waived == ()
+    assert parent.name.startswith("pyexec-test-")
+    (folder,) = [path for path in Path("/sys/fs/cgroup").glob(f"*/**/{parent.name}") if (path / "memory.stat").exists()]
+    assert int((folder / "memory.limit_in_bytes").read_text()) == BUDGET
+    box.close()
+
+
+def test_many_ask_at_once_and_each_gets_one_of_its_own(bare: BubblewrapWall) -> None:
+    def ask(number: int) -> tuple[str, list[str]]:
+        box = AttackedBox(bare.sandbox())
+        try:
+            users = {_status(pid, "Uid")[0] for pid in box.processes()}
+            return run(box, f"print({number})").out, sorted(users)
+        finally:
+            box.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(12)))
+    assert [out for out, _ in answers] == [f"{number}\n" for number in range(12)]
+    assert len({user for _, users in answers for user in users}) == 12
 
 
 def test_sandboxes_kept_ready_are_handed_out_once_each_and_made_anew() -> None:

@@ -70,6 +70,7 @@ def test_an_ordinary_user_has_the_same_wall_without_control_groups(reachable: Pa
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["uid"] == ORDINARY
+    assert told["waived"] == ["memory of a sandbox as a whole", "processor time"]
     assert told["groups"].endswith("Permission denied")
     zero = "0" * 16
     assert (

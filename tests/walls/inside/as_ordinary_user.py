@@ -68,6 +68,7 @@ def main(folder: Path) -> None:
     finally:
         wall.close()
     told = {"groups": groups, "looks": looks, "gone": gone, "alone": alone, "uid": os.getuid()}
+    told["waived"] = wall.waived
     sys.stdout.write(json.dumps(told))
 
 
