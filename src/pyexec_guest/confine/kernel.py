@@ -23,6 +23,8 @@ MS_PRIVATE = 1 << 18
 
 _CLOSE_RANGE = 436  # On every architecture; os.closerange goes through all numbers where it was built on an old system.
 
+_MADV_COLLAPSE = 25
+
 _libc: "Any" = ctypes.CDLL(None, use_errno=True)
 
 
@@ -60,6 +62,16 @@ def close_from(first: int) -> None:
         ctypes.c_long(_CLOSE_RANGE), ctypes.c_uint(first), ctypes.c_uint(0xFFFFFFFF), ctypes.c_uint(0)
     )
     _checked(result, "close_range")
+
+
+def gather_pages(address: int, size: int) -> None:
+    """Have the kernel move what lies at an address into one large page; its content stays.
+
+    Raises:
+        OSError: It cannot be done.
+    """
+    result: int = _libc.madvise(ctypes.c_void_p(address), ctypes.c_size_t(size), ctypes.c_int(_MADV_COLLAPSE))
+    _checked(result, "madvise")
 
 
 def unshare(flags: int) -> None:

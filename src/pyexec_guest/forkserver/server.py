@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from pyexec_guest.confine import privileges, seccomp
 from pyexec_guest.confine.kernel import CLONE_NEWPID, close_from, setns, unshare
+from pyexec_guest.forkserver import pages
 from pyexec_guest.forkserver.child import Belongings, enter
 from pyexec_guest.orders import (
     MOST_DESCRIPTORS,
@@ -62,6 +63,7 @@ def main(control_fd: int, guest: str, modules: "Sequence[str]") -> None:
     own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     gc.collect()
     gc.freeze()
+    pages.gather()
     _check_single_threaded()
     control.send(pack_answer(Answer(0)))
     while _serve_one(control, own_namespace, own):
