@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -55,19 +56,18 @@ def packages(home: Path) -> Path:
     return anyio.run(make)
 
 
-def inside(packages: Path | None, **given: object) -> Inside:
+def inside(packages: Path | None, **given: Any) -> Inside:
     """Return what runs behind the wall in tests."""
     python = packages.parents[2] / "bin" / "python" if packages is not None else sandbox_python()
-    values: dict[str, object] = {
-        "python": look_at(python, INTERPRETER_NEEDS),
-        "packages": packages,
-        "guest": GUEST,
-        "preloaded": PRELOADED if packages is not None else (),
-        "more": {TEST_CODE: HERE / "inside"},
-        "environment": {"PYTHONPATH": f"{PACKAGES}:{TEST_CODE}"},
-        **given,
-    }
-    return Inside(**values)  # pyright: ignore[reportArgumentType]
+    usual = Inside(
+        python=look_at(python, INTERPRETER_NEEDS),
+        packages=packages,
+        guest=GUEST,
+        preloaded=PRELOADED if packages is not None else (),
+        more={TEST_CODE: HERE / "inside"},
+        environment={"PYTHONPATH": f"{PACKAGES}:{TEST_CODE}"},
+    )
+    return replace(usual, **given)
 
 
 @contextmanager

@@ -239,7 +239,7 @@ def test_sandboxes_kept_ready_are_handed_out_once_each_and_made_anew() -> None:
             assert len(set(taken)) == 2
             assert [run(AttackedBox(box), "print(1)").out for box in taken] == ["1\n"] * 2
             eventually(lambda: len(wall._ready) == 2)
-            os.kill(wall._ready[0].group.members()[0], signal.SIGKILL)  # pyright: ignore[reportOptionalMemberAccess]
+            os.kill(AttackedBox(wall._ready[0]).processes()[0], signal.SIGKILL)
             eventually(lambda: not wall._ready[0].sandbox.is_alive())
             assert said(wall) == "1\n"
         finally:

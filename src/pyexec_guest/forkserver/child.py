@@ -53,7 +53,7 @@ def enter(order: Order, descriptors: "Sequence[int]", own: Belongings) -> NoRetu
             _be_guest(socket_fd, status_fd, own, progress)
         os.close(socket_fd)
         reaper.reap(guest, status_fd, own.reaper_filter)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001 - nothing may escape
         # Whatever it was, nothing of the fork server may run on in its copies.
         _tell_failure(status_fd, progress, error)
     finally:
@@ -122,8 +122,8 @@ def _mount(order: Order) -> None:
     namespaces.mount_own_processes()
     for folder, size, files, mode, programs in (
         ("/work", order.work_size, order.work_files, 0o700, True),
-        ("/tmp", order.temporary_size, order.temporary_files, 0o1777, True),  # noqa: S108
-        ("/dev/shm", order.shared_size, order.shared_files, 0o1777, False),  # noqa: S108
+        ("/tmp", order.temporary_size, order.temporary_files, 0o1777, True),  # noqa: S108 - its own
+        ("/dev/shm", order.shared_size, order.shared_files, 0o1777, False),  # noqa: S108 - its own
     ):
         namespaces.mount_memory(folder, size=size, files=files, mode=mode, owner=owner, programs=programs)
 
@@ -152,7 +152,7 @@ def _step_in(status_fd: int, own: Belongings, progress: _Progress) -> None:
         progress.stage = Stage.SYSTEM_CALLS
         own.sandbox_filter.put_on()
         os.write(status_fd, pack_report(Report(News.READY)))
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:  # noqa: BLE001 - nothing may escape
         _tell_failure(status_fd, progress, error)
         os._exit(CANNOT_START)
     finally:

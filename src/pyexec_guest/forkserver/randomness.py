@@ -15,7 +15,7 @@ def begin_anew() -> None:
     tempfile: Any = sys.modules.get("tempfile")
     if tempfile is not None:
         # It tells processes apart by their pid, which forks in pid namespaces of their own have in common.
-        tempfile._name_sequence = None  # noqa: SLF001
+        tempfile._name_sequence = None  # noqa: SLF001 - there is no other way
     ssl: Any = sys.modules.get("ssl")
     if ssl is not None:
         # OpenSSL goes by the pid as well.

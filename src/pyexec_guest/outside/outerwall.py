@@ -13,7 +13,7 @@ that this process becomes could go."""
 CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
 """What the fork server needs to put up walls between its forks; these do not have any."""
 
-_FOLDERS = ("/work", "/dev/shm")  # noqa: S108
+_FOLDERS = ("/work", "/dev/shm")  # noqa: S108 - inside
 
 
 def become(plan: Plan, info_fd: int) -> None:
@@ -37,7 +37,8 @@ def become(plan: Plan, info_fd: int) -> None:
     # On a descriptor, so that /proc shows nobody what the wall is made of.
     arguments = _in_memory("".join(f"{argument}\0" for argument in _arguments(plan, binds, info_fd)))
     os.chdir("/")
-    os.execve(os.path.join(root, program), ["bwrap", "--args", str(arguments), "--", *plan.command], {})  # noqa: S606
+    bwrap = os.path.join(root, program)
+    os.execve(bwrap, ["bwrap", "--args", str(arguments), "--", *plan.command], {})  # noqa: S606 - its purpose
 
 
 def _arguments(plan: Plan, binds: "list[tuple[str, str]]", info_fd: int) -> "Iterator[str]":
@@ -68,7 +69,7 @@ def _arguments(plan: Plan, binds: "list[tuple[str, str]]", info_fd: int) -> "Ite
         yield from ("--perms", "0644", "--file", str(_in_memory(text)), inside)
     for folder in _FOLDERS:
         yield from ("--dir", folder)
-    yield from ("--perms", "1777", "--size", str(plan.scratch_size), "--tmpfs", "/tmp")  # noqa: S108
+    yield from ("--perms", "1777", "--size", str(plan.scratch_size), "--tmpfs", "/tmp")  # noqa: S108 - inside
     yield from ("--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/")
 
 

@@ -67,8 +67,8 @@ def main(folder: Path) -> None:
         alone = not any(_asleep(folder) for folder in Path("/proc").glob("[0-9]*"))
     finally:
         wall.close()
-    told = {"groups": groups, "looks": looks, "gone": gone, "alone": alone, "uid": os.getuid()}
-    told["waived"] = wall.waived
+    told: dict[str, object] = {"groups": groups, "looks": looks, "gone": gone, "alone": alone, "uid": os.getuid()}
+    told["waived"] = list(wall.waived)
     sys.stdout.write(json.dumps(told))
 
 

@@ -23,7 +23,7 @@ def run(fd: int) -> int:
                     exec(compile(message["code"], "<cell>", "exec"), names)
             except SystemExit:
                 raise
-            except BaseException as raised:  # noqa: BLE001
+            except BaseException as raised:  # noqa: BLE001 - told to who asked
                 error = f"{type(raised).__name__}: {raised}"
             connection.sendall(encode({"out": printed.getvalue(), "error": error}))
     return 0

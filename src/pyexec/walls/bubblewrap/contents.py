@@ -35,7 +35,7 @@ _MADE_UP = (
     ("/etc/hosts", "127.0.0.1 localhost sandbox\n"),
     ("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
 )
-_OWN_FOLDERS = ("/tmp", HOME, "/dev", "/proc", "/etc", "/opt/pyexec")  # noqa: S108
+_OWN_FOLDERS = ("/tmp", HOME, "/dev", "/proc", "/etc", "/opt/pyexec")  # noqa: S108 - inside
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 _ENVIRONMENT = {
@@ -43,12 +43,12 @@ _ENVIRONMENT = {
     "USER": "sandbox",
     "LOGNAME": "sandbox",
     "LANG": "C.UTF-8",
-    "TMPDIR": "/tmp",  # noqa: S108
+    "TMPDIR": "/tmp",  # noqa: S108 - inside
     "PYTHONPATH": PACKAGES,
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONNOUSERSITE": "1",
     "MPLBACKEND": "agg",
-    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108
+    "MPLCONFIGDIR": "/tmp/matplotlib",  # noqa: S108 - inside
     # A thread that one of these starts ahead would be missing in every fork.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
