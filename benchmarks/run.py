@@ -25,6 +25,7 @@ import initialize
 import listing
 import measuring
 import printing
+import sandboxes
 from bench import HERE, Bench
 from figures import Figure, table
 from installation import BenchmarkError, Installation, install
@@ -40,6 +41,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "measuring": measuring.measure,
     "listing": listing.measure,
     "burst": burst.measure,
+    "sandboxes": sandboxes.measure,
     "imports": imports.measure,
 }
 

@@ -17,7 +17,10 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── KeeperUnavailableError      keeper_unavailable
     ├── ToolFailedError             tool_failed
     ├── ResultNotKeptError          result_not_kept
-    └── UnsupportedPlatformError    unsupported_platform
+    ├── UnsupportedPlatformError    unsupported_platform
+    ├── WallUnavailableError        wall_unavailable
+    ├── SandboxNotMadeError         sandbox_not_made
+    └── SandboxesFullError          sandboxes_full
 """
 
 from typing import ClassVar
@@ -131,3 +134,21 @@ class UnsupportedPlatformError(PyexecError):
     """This operating system lacks what the operation needs."""
 
     code = "unsupported_platform"
+
+
+class WallUnavailableError(PyexecError):
+    """The wall, or a limit of it, cannot be had on this machine; nothing was run without it."""
+
+    code = "wall_unavailable"
+
+
+class SandboxNotMadeError(PyexecError):
+    """A sandbox could not be made this time; nothing has run in it."""
+
+    code = "sandbox_not_made"
+
+
+class SandboxesFullError(PyexecError):
+    """With one more sandbox, the memory promised to all of them would be more than there is."""
+
+    code = "sandboxes_full"

@@ -59,3 +59,29 @@ class EnvironmentLimits:
     environments_size: int = 10 * 1024 * MEGABYTE
     environments_age: float = 30 * DAY
     fresh: float = DAY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxLimits:
+    """Limits of one sandbox, with their defaults.
+
+    Attributes:
+        memory: All its processes together, what is in its folders included.
+        cpu: Processors' worth of time.
+        processes: How many there may be at once.
+        open_files: How many descriptors one process may have.
+        workspace: How much `/work` holds; also the largest file.
+        temporary: How much `/tmp` holds, and `/dev/shm` likewise.
+        files: How many files and folders `/work` holds; `/tmp` and `/dev/shm` a quarter of that each.
+        memory_reserve: How much less one process may allocate than `memory`, so that code is told of the end of its
+            memory before the kernel kills for it.
+    """
+
+    memory: int = 512 * MEGABYTE
+    cpu: float = 0.5
+    processes: int = 64
+    open_files: int = 256
+    workspace: int = 256 * MEGABYTE
+    temporary: int = 64 * MEGABYTE
+    files: int = 16_384
+    memory_reserve: int = 32 * MEGABYTE

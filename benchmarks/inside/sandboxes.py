@@ -1,0 +1,89 @@
+"""Measure sandboxes, from a process of the product's own: `sandboxes.py <python> <packages> <rounds>`; prints JSON.
+
+The samples of each kind are in seconds, those of memory in bytes.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.program import find_bubblewrap
+from pyexec.walls.bubblewrap.python import look_at
+from pyexec.walls.bubblewrap.wall import BubblewrapWall
+
+PRELOADED = ("numpy", "pandas", "matplotlib.pyplot")
+GUEST = "/opt/pyexec/benchmark"
+READY = 2
+SETTLE_SECONDS = 0.3
+
+
+def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
+    environ = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+    inside = Inside(
+        python=look_at(python, environ),
+        packages=packages,
+        guest="echo_guest:run",
+        preloaded=PRELOADED,
+        more={GUEST: Path(__file__).parent},
+        environment={"PYTHONPATH": f"{PACKAGES}:{GUEST}"},
+    )
+    users = USERS if os.geteuid() == 0 else None
+    plan = plan_for(inside, find_bubblewrap(environ.get("PATH")), users)
+    try:
+        groups = Groups(f"benchmark-{os.getpid()}", 8192 * MEGABYTE)
+    except NoGroupsError:
+        groups = None
+    # Whole processors: what is measured is the making, and a sandbox that has used up its share waits for the next.
+    limits = SandboxLimits(cpu=2.0)
+    wall = BubblewrapWall(plan, groups, environ, limits=limits, ready=0)
+    pooled = BubblewrapWall(plan, groups, environ, limits=limits, ready=READY)
+    try:
+        wall.warm()
+        pooled.warm()
+        return _measure(wall, pooled, [str(python), "-c", f"import {', '.join(PRELOADED)}"], rounds)
+    finally:
+        pooled.close()
+        wall.close()
+        if groups is not None:
+            groups.remove()
+
+
+def _measure(wall: BubblewrapWall, pooled: BubblewrapWall, plain: list[str], rounds: int) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {name: [] for name in ("forked", "ready", "killed", "memory", "plain")}
+    for _ in range(rounds):
+        found["plain"].append(_timed(lambda: subprocess.run(plain, check=True)))
+        time.sleep(SETTLE_SECONDS)  # Until those that are kept ready have been made.
+        boxes = [_echoed(source, found[name]) for name, source in (("forked", wall), ("ready", pooled))]
+        usage = boxes[0].usage()
+        found["memory"].append(usage.memory if usage is not None else 0)
+        for box in boxes:
+            found["killed"].append(_timed(box.kill))
+            box.close()
+    return found
+
+
+def _echoed(wall: BubblewrapWall, samples: list[float]) -> Box:
+    started = time.perf_counter()
+    box = wall.sandbox()
+    box.sandbox.socket.sendall(b"x")
+    assert box.sandbox.socket.recv(1) == b"x"
+    samples.append(time.perf_counter() - started)
+    return box
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))))

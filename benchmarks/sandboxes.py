@@ -1,0 +1,65 @@
+"""A fresh sandbox with the data stack imported, against a fresh Python process that imports it, without any wall."""
+
+import json
+import statistics
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from bench import HERE, Bench
+from figures import Figure, Target, in_milliseconds
+from installation import BenchmarkError
+
+PACKAGES = ("numpy", "pandas", "matplotlib")
+FIND = """
+import os
+from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.processes.probe import python_version
+from pyexec.walls.bubblewrap.python import WANTED
+print(InterpreterFinder(os.environ, None, python_version).find(WANTED).path)
+"""
+STACK = "numpy, pandas and matplotlib"
+STEP_SECONDS = 300.0
+
+
+def measure(bench: Bench) -> list[Figure]:
+    environment = bench.new_folder("environment")
+    uv = bench.installation.uv
+    found = _run(bench, [bench.installation.python, "-c", FIND]).decode().strip()
+    _run(bench, [uv, "venv", "--quiet", "--no-project", "--python", found, str(environment)])
+    python = environment / "bin" / "python"
+    _run(bench, [uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(python), *PACKAGES])
+    packages = next(environment.glob("lib/python*/site-packages"))
+    rounds = bench.rounds(full=41, quick=5)
+    inside = [bench.installation.python, str(HERE / "inside" / "sandboxes.py"), str(python), str(packages), str(rounds)]
+    samples: dict[str, list[float]] = json.loads(_run(bench, inside))
+    forked, ready, killed, memory, plain = (samples[name] for name in ("forked", "ready", "killed", "memory", "plain"))
+    what = f"sandbox with {STACK}, forked: to its echo, against python importing them"
+    return [
+        _promised(in_milliseconds(what, forked, plain), 60.0),
+        _promised(in_milliseconds("the same from those kept ready", ready, plain), 25.0),
+        _promised(in_milliseconds("a sandbox is gone after it is killed", killed), 50.0),
+        _memory(memory),
+    ]
+
+
+def _promised(figure: Figure, milliseconds: float) -> Figure:
+    return replace(figure, target=Target(f"<= {milliseconds:g} ms", figure.value <= milliseconds))
+
+
+def _memory(samples: list[float]) -> Figure:
+    value = statistics.median(samples) / 1e6
+    target = Target("<= 15 MB", 0 < value <= 15)
+    return Figure(
+        what="memory that a sandbox has to itself", value=value, unit="MB", target=target, samples=len(samples)
+    )
+
+
+def _run(bench: Bench, command: Sequence[str | Path]) -> bytes:
+    done = subprocess.run(
+        command, env=bench.installation.environ(), capture_output=True, timeout=STEP_SECONDS, check=False
+    )
+    if done.returncode != 0:
+        raise BenchmarkError(f"{command[1]} failed: {done.stderr.decode('utf-8', 'replace')[-2000:]}")
+    return done.stdout

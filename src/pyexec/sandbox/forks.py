@@ -1,0 +1,26 @@
+"""The door to fork servers and control groups, for walls that are made of them."""
+
+from pyexec_guest.orders import News, Order, Report
+from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
+from pyexec_guest.outside.groups import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
+from pyexec_guest.outside.plan import Plan, Program, Users
+
+__all__ = [
+    "Entrances",
+    "ForkServer",
+    "ForkServerGoneError",
+    "Group",
+    "GroupLimits",
+    "Groups",
+    "News",
+    "NoGroupsError",
+    "NoRoomError",
+    "NotMadeError",
+    "Order",
+    "Plan",
+    "Program",
+    "Report",
+    "Sandbox",
+    "Usage",
+    "Users",
+]

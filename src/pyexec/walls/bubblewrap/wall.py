@@ -1,0 +1,229 @@
+"""The bubblewrap wall: fork servers, one generation after the other, and the sandboxes they fork."""
+
+import os
+import secrets
+import threading
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import count
+
+from pyexec.domain.errors import PyexecError, SandboxesFullError, WallUnavailableError
+from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.processes.outerwalls import put_up
+from pyexec.sandbox.forks import ForkServer, ForkServerGoneError, Group, GroupLimits, Groups, NoRoomError, Plan
+from pyexec.walls.bubblewrap.boxes import Box, fork_box
+
+START_SECONDS = 60.0
+END_SECONDS = 10.0
+CHECK_SECONDS = 1.0
+WAIVED = ("memory of a sandbox as a whole", "processor time")
+SERVER_MEMORY = 1024 * MEGABYTE
+SERVER_PROCESSES = 128
+SERVER_CPU = 2.0
+
+
+class BubblewrapWall:
+    """Makes sandboxes. Nothing is started before it is asked for. May be used from several threads.
+
+    Args:
+        plan: The outer wall of its fork servers.
+        groups: The control groups of its sandboxes; None only where the operator has waived the limits that they
+            hold: memory and processor time of a sandbox as a whole.
+        environ: What our own interpreter needs to start.
+        limits: The limits of a sandbox that asks for no others, which is what is kept ready.
+        ready: How many such sandboxes are kept ready.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        groups: Groups | None,
+        environ: Mapping[str, str],
+        *,
+        limits: SandboxLimits | None = None,
+        ready: int = 2,
+    ) -> None:
+        self._plan = plan
+        self._groups = groups
+        self._environ = dict(environ)
+        self._limits = limits or SandboxLimits()
+        self._wanted = ready
+        self._lock = threading.Lock()
+        self._server: tuple[ForkServer, Group | None] | None = None
+        self._retired: list[tuple[ForkServer, Group | None]] = []
+        self._ready: deque[Box] = deque()
+        self._out: list[Box] = []
+        # From where on users are handed out: other owners on this machine begin elsewhere.
+        self._users = count(secrets.randbelow(1 << 30))
+        self._few = threading.Event()
+        self._closing = threading.Event()
+        self._filler: threading.Thread | None = None
+
+    @property
+    def waived(self) -> tuple[str, ...]:
+        """What its sandboxes are not held to, because the operator has said so; every result has to tell."""
+        return () if self._groups is not None else WAIVED
+
+    def warm(self) -> None:
+        """Have a fork server up, and sandboxes made ready from now on. Blocks for seconds.
+
+        Raises:
+            WallUnavailableError: The wall cannot be had.
+        """
+        self._current()
+        if self._wanted and self._filler is None:
+            self._filler = threading.Thread(target=self._fill, name="sandboxes", daemon=True)
+            self._filler.start()
+            self._few.set()
+
+    def sandbox(self, limits: SandboxLimits | None = None) -> Box:
+        """Return a sandbox that nobody has used: a ready one where its limits are the usual ones, else a new one.
+
+        Raises:
+            WallUnavailableError: The wall, or one of the limits, cannot be had.
+            SandboxesFullError: There is not enough memory for one more.
+            SandboxNotMadeError: It went wrong this time.
+        """
+        asked = limits or self._limits
+        box = self._take() if asked == self._limits else None
+        if box is None:
+            box = self._fork(asked)
+        try:
+            box.begin()
+        except OSError as error:
+            box.close()
+            raise WallUnavailableError(f"A sandbox cannot be held to its processor time: {error.strerror}.") from error
+        with self._lock:
+            self._out = [one for one in self._out if not one.closed]
+            self._out.append(box)
+        return box
+
+    def renew(self) -> None:
+        """Let the fork server go when its sandboxes have; the next sandbox comes from a new one."""
+        with self._lock:
+            self._retire()
+            stale = list(self._ready)
+            self._ready.clear()
+        for box in stale:
+            box.close()
+
+    def close(self) -> None:
+        """End everything, all sandboxes too, and remove what they had. Blocks."""
+        self._closing.set()
+        self._few.set()
+        if self._filler is not None:
+            self._filler.join()
+        self.renew()
+        with self._lock:
+            retired, self._retired = self._retired, []
+            out, self._out = self._out, []
+        for box in out:
+            box.close()
+        for server, group in retired:
+            server.destroy(END_SECONDS)
+            server.close()
+            if group is not None:
+                group.remove()
+
+    # -- fork servers ----------------------------------------------------------------------------------------------
+
+    def _current(self) -> ForkServer:
+        with self._lock:
+            if self._server is not None and not self._server[0].is_alive():
+                self._retire()
+            self._forget_ended()
+            if self._server is None:
+                self._server = self._start()
+            return self._server[0]
+
+    def _start(self) -> tuple[ForkServer, Group | None]:
+        group = self._group(GroupLimits(memory=SERVER_MEMORY, processes=SERVER_PROCESSES, cpu=SERVER_CPU))
+        if group is None:
+            return put_up(self._plan, (), self._environ, START_SECONDS), None
+        entrances = group.open_entrances()
+        try:
+            return put_up(self._plan, entrances, self._environ, START_SECONDS), group
+        except BaseException:
+            group.kill()
+            group.remove()
+            raise
+        finally:
+            for fd in entrances:
+                os.close(fd)
+
+    def _retire(self) -> None:
+        if self._server is not None:
+            self._server[0].retire()
+            self._retired.append(self._server)
+            self._server = None
+
+    def _forget_ended(self) -> None:
+        """Let go of the retired fork servers whose last sandbox has ended."""
+        ended = [one for one in self._retired if not one[0].is_inhabited()]
+        for server, group in ended:
+            server.close()
+            if group is not None:
+                group.remove()
+        self._retired = [one for one in self._retired if one not in ended]
+
+    # -- sandboxes -------------------------------------------------------------------------------------------------
+
+    def _fork(self, limits: SandboxLimits) -> Box:
+        for _ in range(2):
+            server = self._current()
+            group = self._group(GroupLimits(memory=limits.memory, processes=limits.processes, cpu=limits.cpu))
+            try:
+                return fork_box(server, limits, self._next_user(), group)
+            except ForkServerGoneError:
+                server.retire()  # It was killed: another one takes the order.
+        raise WallUnavailableError(
+            "The fork server behind the bubblewrap wall went away twice.", hint="`pyexec doctor` may tell why."
+        )
+
+    def _group(self, limits: GroupLimits) -> Group | None:
+        if self._groups is None:
+            return None
+        try:
+            return self._groups.create(limits)
+        except NoRoomError as error:
+            raise SandboxesFullError(
+                f"There is no room for one more sandbox: {error.used // MEGABYTE} MB of {error.budget // MEGABYTE} MB "
+                f"are promised, and it would need {error.asked // MEGABYTE} MB.",
+                hint="Wait until one has ended, or give less memory to each.",
+            ) from error
+        except OSError as error:
+            raise WallUnavailableError(f"A sandbox's limits cannot be had: {error.strerror}.") from error
+
+    def _next_user(self) -> int:
+        if self._plan.users is None:
+            return 0
+        return 1 + next(self._users) % (self._plan.users.count - 1)
+
+    # -- what is kept ready ----------------------------------------------------------------------------------------
+
+    def _take(self) -> Box | None:
+        while True:
+            with self._lock:
+                box = self._ready.popleft() if self._ready else None
+            self._few.set()
+            if box is None or box.sandbox.is_alive():
+                return box
+            box.close()
+
+    def _fill(self) -> None:
+        patience: float | None = None
+        while True:
+            self._few.wait(patience)
+            self._few.clear()
+            if self._closing.is_set():
+                return
+            # What goes wrong here goes wrong again for who asks for a sandbox, and is told there.
+            patience = None
+            with suppress(PyexecError, ForkServerGoneError):
+                self._current()  # One that has been killed is replaced before anybody needs it.
+                while len(self._ready) < self._wanted and not self._closing.is_set():
+                    box = self._fork(self._limits)
+                    with self._lock:
+                        self._ready.append(box)
+                patience = CHECK_SECONDS

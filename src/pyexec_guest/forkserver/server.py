@@ -1,0 +1,157 @@
+"""The fork server: imports what sandboxes need, once, and forks into a new one at each order."""
+
+import errno
+import gc
+import importlib
+import os
+import signal
+import socket
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from pyexec_guest.confine import privileges, seccomp
+from pyexec_guest.confine.kernel import CLONE_NEWPID, close_from, setns, unshare
+from pyexec_guest.forkserver import pages
+from pyexec_guest.forkserver.child import Belongings, enter
+from pyexec_guest.orders import (
+    MOST_DESCRIPTORS,
+    MOST_TEXT,
+    ORDER_BYTES,
+    Answer,
+    Order,
+    OrderError,
+    pack_answer,
+    unpack_order,
+)
+
+FEWEST_DESCRIPTORS = 2
+_CONTROL = 3
+_CHILD = frozenset({signal.SIGCHLD})
+
+
+class NotSingleThreadedError(Exception):
+    """Something that was imported ahead has started a thread, which no fork would have."""
+
+
+def main(control_fd: int, guest: str, modules: "Sequence[str]") -> None:
+    """Serve orders until the owner hangs up.
+
+    Args:
+        control_fd: The SEQPACKET socket that orders come from.
+        guest: What runs in a sandbox: a function's module and name, as `package.module:function`.
+        modules: What is imported ahead.
+    """
+    # Under another pid than a guest has in its own namespace (2): libraries tell forks apart by it.
+    for _ in range(2):
+        if os.fork():
+            os._exit(0)
+    if control_fd != _CONTROL:
+        os.dup2(control_fd, _CONTROL)
+    close_from(_CONTROL + 1)
+    control = socket.socket(fileno=_CONTROL)
+    control.set_inheritable(False)
+    try:
+        own = _prepare(guest, modules)
+    except BaseException:
+        control.send(pack_answer(Answer(0, errno.ENOEXEC, traceback.format_exc()[-MOST_TEXT:])))
+        raise
+    for number in (0, 1, 2):
+        os.dup2(own.null, number)
+    signal.signal(signal.SIGCHLD, _reap)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    own_namespace = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    gc.collect()
+    gc.freeze()
+    pages.gather()
+    _check_single_threaded()
+    control.send(pack_answer(Answer(0)))
+    while _serve_one(control, own_namespace, own):
+        pass
+
+
+def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
+    for name in modules:
+        importlib.import_module(name)
+    module, _, function = guest.partition(":")
+    run: Callable[[int], int | None] = getattr(importlib.import_module(module), function)
+    _check_single_threaded()
+    machine = seccomp.this_machine()
+    return Belongings(
+        guest=run,
+        sandbox_filter=seccomp.Filter(seccomp.sandbox_program(machine)),
+        reaper_filter=seccomp.Filter(seccomp.reaper_program(machine)),
+        last_capability=privileges.last_capability(),
+        null=os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC),
+    )
+
+
+def _check_single_threaded() -> None:
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        threads = next((line.split()[1] for line in file if line.startswith("Threads:")), "?")
+    if threads != "1":
+        raise NotSingleThreadedError(
+            f"The fork server has {threads} threads after its imports; it must have one. "
+            "Leave out of what is imported ahead what starts threads, such as polars, pyarrow or duckdb."
+        )
+
+
+def _reap(_number: int, _frame: object) -> None:
+    """Reap the forks that have ended; who wants to know of it has a pidfd or a pipe."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _serve_one(control: socket.socket, own_namespace: int, own: Belongings) -> bool:
+    """Take an order and answer it; tell whether there may be more."""
+    try:
+        data, descriptors, flags, _ = socket.recv_fds(control, ORDER_BYTES + 1, MOST_DESCRIPTORS)
+    except OSError:
+        return False
+    if not data:
+        return False
+    number = 0
+    try:
+        order = unpack_order(data)
+        number = order.number
+        _check(order, descriptors, flags)
+        _answer(control, order, descriptors, own_namespace, own)
+    except OrderError as error:
+        control.send(pack_answer(Answer(number, errno.EBADMSG, str(error))))
+    except OSError as error:
+        control.send(pack_answer(Answer(number, error.errno or errno.EIO)))
+    finally:
+        for fd in descriptors:
+            os.close(fd)
+    return True
+
+
+def _check(order: Order, descriptors: "Sequence[int]", flags: int) -> None:
+    if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
+        raise OrderError("an order that was cut off")
+    if len(descriptors) < FEWEST_DESCRIPTORS:
+        raise OrderError("an order without the descriptors that belong to it")
+    order.check()
+
+
+def _answer(
+    control: socket.socket, order: Order, descriptors: "Sequence[int]", own_namespace: int, own: Belongings
+) -> None:
+    # Not reaped before there is a pidfd, however soon it ends.
+    signal.pthread_sigmask(signal.SIG_BLOCK, _CHILD)
+    try:
+        unshare(CLONE_NEWPID)
+        try:
+            pid = os.fork()
+            if pid == 0:
+                enter(order, descriptors, own)
+        finally:
+            setns(own_namespace, CLONE_NEWPID)
+        first = os.pidfd_open(pid)
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _CHILD)
+    try:
+        socket.send_fds(control, [pack_answer(Answer(order.number))], [first])
+    finally:
+        os.close(first)

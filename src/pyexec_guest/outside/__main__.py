@@ -1,0 +1,12 @@
+"""Put up the outer wall: `python -I -S <this folder> <descriptor of the orders> <info descriptor> <control groups>`."""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    # Behind the standard library, so that nothing installed beside us can stand in for it.
+    sys.path[:1] = []
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from pyexec_guest.outside.start import main
+
+    main(int(sys.argv[1]), int(sys.argv[2]), [int(fd) for fd in sys.argv[3:]])

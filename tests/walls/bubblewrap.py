@@ -1,0 +1,142 @@
+"""The bubblewrap wall, as the attacks see it."""
+
+import os
+import socket
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.processes.probe import python_version
+from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.contents import PACKAGES, PRELOADED, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.program import find_bubblewrap
+from pyexec.walls.bubblewrap.python import WANTED, look_at
+from pyexec.walls.bubblewrap.wall import BubblewrapWall
+from tests.integration.environments import UvEngine
+from tests.walls.interface import End
+
+HERE = Path(__file__).parent
+TEST_CODE = "/opt/pyexec/tests"
+GUEST = "attack_guest:run"
+DEPENDENCIES = ("duckdb", "ipython", "matplotlib", "numpy", "pandas", "polars")
+BUILD_SECONDS = 240.0
+WHERE = "import site; print(site.getsitepackages()[0])"
+LIMITS = SandboxLimits(memory=256 * MEGABYTE, cpu=1.0, workspace=32 * MEGABYTE, temporary=8 * MEGABYTE, files=2048)
+"""Smaller than the usual ones where an attack has to use them up."""
+
+BUDGET = 6144 * MEGABYTE
+INTERPRETER_NEEDS = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
+
+
+def sandbox_python() -> Path:
+    """Return an interpreter that sandboxes can run on."""
+    finder = InterpreterFinder(os.environ, None, python_version, own=Path(sys.executable))
+    return finder.find(WANTED).path
+
+
+def packages(home: Path) -> Path:
+    """Return the folder of an environment with the packages that these tests use, made where it is not there yet."""
+
+    async def make() -> Path:
+        with UvEngine(home) as engine:
+            execution = await engine.submit(WHERE, dependencies=DEPENDENCIES, python_version=WANTED)
+            await engine.wait(execution, BUILD_SECONDS)
+            return Path((await engine.stdout(execution)).strip())
+
+    home.mkdir(parents=True, exist_ok=True)
+    return anyio.run(make)
+
+
+def inside(packages: Path | None, **given: Any) -> Inside:
+    """Return what runs behind the wall in tests."""
+    python = packages.parents[2] / "bin" / "python" if packages is not None else sandbox_python()
+    usual = Inside(
+        python=look_at(python, INTERPRETER_NEEDS),
+        packages=packages,
+        guest=GUEST,
+        preloaded=PRELOADED if packages is not None else (),
+        more={TEST_CODE: HERE / "inside"},
+        environment={"PYTHONPATH": f"{PACKAGES}:{TEST_CODE}"},
+    )
+    return replace(usual, **given)
+
+
+@contextmanager
+def wall_around(what: Inside, *, ready: int = 0, limits: SandboxLimits | None = None) -> Generator[BubblewrapWall]:
+    """Put up a wall, with control groups of its own; nothing is left of it."""
+    root = os.geteuid() == 0
+    try:
+        groups = Groups(f"test-{os.getpid()}-{os.urandom(4).hex()}", BUDGET)
+    except NoGroupsError as error:
+        # Without them an attack could harm the machine that the tests run on.
+        pytest.skip(f"no control groups: {error}")
+    environ: Mapping[str, str] = INTERPRETER_NEEDS
+    plan = plan_for(what, find_bubblewrap(os.environ.get("PATH")), USERS if root else None)
+    wall = BubblewrapWall(plan, groups, environ, ready=ready, limits=limits)
+    try:
+        yield wall
+    finally:
+        wall.close()
+        assert groups.remove(), "control groups were left behind"
+
+
+class AttackedBox:
+    """See `tests.walls.interface.Sandbox`."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+
+    @property
+    def connection(self) -> socket.socket:
+        return self.box.sandbox.socket
+
+    def end(self, seconds: float) -> End | None:
+        ending = self.box.wait_ended(seconds)
+        if ending is None:
+            return None
+        return End(str(ending.cause), ending.value, ending.memory_limit, ending.peak_memory)
+
+    def interrupt(self) -> None:
+        self.box.interrupt()
+
+    def kill(self) -> bool:
+        return self.box.kill()
+
+    def processes(self) -> list[int]:
+        assert self.box.group is not None
+        return self.box.group.members()
+
+    def throttled(self) -> int:
+        usage = self.box.usage()
+        assert usage is not None
+        return usage.throttled
+
+    def close(self) -> None:
+        self.box.close()
+
+
+class AttackedWall:
+    """See `tests.walls.interface.Wall`."""
+
+    def __init__(self, wall: BubblewrapWall, limits: SandboxLimits) -> None:
+        self.wall = wall
+        self.limits = limits
+        self.memory = limits.memory
+        self.processes = limits.processes
+        self.open_files = limits.open_files
+        self.workspace = limits.workspace
+        self.temporary = limits.temporary
+        self.files = limits.files
+
+    def sandbox(self, *, cpu: float | None = None, memory: int | None = None) -> AttackedBox:
+        limits = replace(self.limits, cpu=cpu or self.limits.cpu, memory=memory or self.limits.memory)
+        return AttackedBox(self.wall.sandbox(limits))
