@@ -17,7 +17,7 @@ from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
-from pyexec.walls.bubblewrap.wall import BubblewrapWall
+from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 
 PRELOADED = ("numpy", "pandas", "matplotlib.pyplot")
 GUEST = "/opt/pyexec/benchmark"
@@ -43,8 +43,8 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
         groups = None
     # Whole processors: what is measured is the making, and a sandbox that has used up its share waits for the next.
     limits = SandboxLimits(cpu=2.0)
-    wall = BubblewrapWall(plan, groups, environ, limits=limits, ready=0)
-    pooled = BubblewrapWall(plan, groups, environ, limits=limits, ready=READY)
+    wall = Sandboxes(plan, groups, environ, limits=limits, ready=0)
+    pooled = Sandboxes(plan, groups, environ, limits=limits, ready=READY)
     try:
         wall.warm()
         pooled.warm()
@@ -56,7 +56,7 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
             groups.remove()
 
 
-def _measure(wall: BubblewrapWall, pooled: BubblewrapWall, plain: list[str], rounds: int) -> dict[str, list[float]]:
+def _measure(wall: Sandboxes, pooled: Sandboxes, plain: list[str], rounds: int) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {name: [] for name in ("forked", "ready", "killed", "memory", "plain")}
     for _ in range(rounds):
         found["plain"].append(_timed(lambda: subprocess.run(plain, check=True)))
@@ -70,7 +70,7 @@ def _measure(wall: BubblewrapWall, pooled: BubblewrapWall, plain: list[str], rou
     return found
 
 
-def _echoed(wall: BubblewrapWall, samples: list[float]) -> Box:
+def _echoed(wall: Sandboxes, samples: list[float]) -> Box:
     started = time.perf_counter()
     box = wall.sandbox()
     box.sandbox.socket.sendall(b"x")

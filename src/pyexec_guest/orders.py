@@ -21,8 +21,8 @@ class OrderError(Exception):
 class Order:
     """A sandbox, in numbers. Sizes are bytes.
 
-    With it go the guest's socket, the pipe on which its end is told, and a `cgroup.procs` file for each control
-    group that the sandbox shall enter.
+    With it go the guest's socket, the pipe on which its end is told, the pipes that are its standard output and error,
+    and a `cgroup.procs` file for each control group that the sandbox shall enter.
 
     Attributes:
         number: Tells answers apart.

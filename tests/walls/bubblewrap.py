@@ -20,7 +20,7 @@ from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, PRELOADED, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import WANTED, look_at
-from pyexec.walls.bubblewrap.wall import BubblewrapWall
+from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from tests.integration.environments import UvEngine
 from tests.walls.interface import End
 
@@ -71,7 +71,7 @@ def inside(packages: Path | None, **given: Any) -> Inside:
 
 
 @contextmanager
-def wall_around(what: Inside, *, ready: int = 0, limits: SandboxLimits | None = None) -> Generator[BubblewrapWall]:
+def wall_around(what: Inside, *, ready: int = 0, limits: SandboxLimits | None = None) -> Generator[Sandboxes]:
     """Put up a wall, with control groups of its own; nothing is left of it."""
     root = os.geteuid() == 0
     try:
@@ -81,7 +81,7 @@ def wall_around(what: Inside, *, ready: int = 0, limits: SandboxLimits | None = 
         pytest.skip(f"no control groups: {error}")
     environ: Mapping[str, str] = INTERPRETER_NEEDS
     plan = plan_for(what, find_bubblewrap(os.environ.get("PATH")), USERS if root else None)
-    wall = BubblewrapWall(plan, groups, environ, ready=ready, limits=limits)
+    wall = Sandboxes(plan, groups, environ, ready=ready, limits=limits)
     try:
         yield wall
     finally:
@@ -127,7 +127,7 @@ class AttackedBox:
 class AttackedWall:
     """See `tests.walls.interface.Wall`."""
 
-    def __init__(self, wall: BubblewrapWall, limits: SandboxLimits) -> None:
+    def __init__(self, wall: Sandboxes, limits: SandboxLimits) -> None:
         self.wall = wall
         self.limits = limits
         self.memory = limits.memory

@@ -19,7 +19,14 @@ def main(fd: int) -> None:
     sandbox = server.fork(order_for(SandboxLimits(), 1), Entrances(), 10)
     sandbox.wait_ready(10)
     with socket.socket(fileno=fd) as heir:
-        descriptors = [server.control.fileno(), server.first, sandbox.socket.fileno(), sandbox.first, sandbox.news]
+        descriptors = [
+            server.control.fileno(),
+            server.first,
+            sandbox.socket.fileno(),
+            sandbox.first,
+            sandbox.news,
+            *sandbox.output,
+        ]
         socket.send_fds(heir, [b"x"], descriptors)
         signal.pause()
 

@@ -309,7 +309,7 @@ print(json.dumps([os.readlink(f"/proc/self/fd/{number}").split(":")[0] for numbe
                   sorted(map(int, os.listdir("/proc/self/fd"))) if os.path.exists(f"/proc/self/fd/{number}")
                   or number < 4]))
 """
-    assert run(sandbox, code).value == ["/dev/null", "/dev/null", "/dev/null", "socket"]
+    assert run(sandbox, code).value == ["/dev/null", "pipe", "pipe", "socket"]
 
 
 def test_its_first_process_cannot_be_ended_stopped_or_told_what_to_say(sandbox: Sandbox) -> None:

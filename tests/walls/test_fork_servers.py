@@ -17,7 +17,7 @@ from pyexec.domain.errors import SandboxesFullError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.sandbox.forks import Entrances, ForkServer, NotMadeError, Sandbox
 from pyexec.walls.bubblewrap.boxes import Box, order_for
-from pyexec.walls.bubblewrap.wall import BubblewrapWall
+from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from pyexec_guest.orders import ANSWER_BYTES, Answer, Order, OrderError, pack_answer, pack_order, unpack_answer
 from tests.helpers.processes import alive, eventually
 from tests.walls.bubblewrap import BUDGET, AttackedBox, inside, wall_around
@@ -28,23 +28,23 @@ SMALL = SandboxLimits(memory=128 * MEGABYTE, workspace=8 * MEGABYTE, temporary=8
 
 
 @pytest.fixture
-def bare() -> Iterator[BubblewrapWall]:
+def bare() -> Iterator[Sandboxes]:
     """A wall whose fork server has imported nothing, for tests that break it."""
     with wall_around(inside(None), limits=SMALL) as made:
         yield made
 
 
-def server_of(wall: BubblewrapWall) -> ForkServer:
+def server_of(wall: Sandboxes) -> ForkServer:
     return wall._current()
 
 
-def processes_of_server(wall: BubblewrapWall) -> list[int]:
+def processes_of_server(wall: Sandboxes) -> list[int]:
     assert wall._server is not None
     assert wall._server[1] is not None
     return wall._server[1].members()
 
 
-def said(wall: BubblewrapWall, code: str = "print(1)") -> str:
+def said(wall: Sandboxes, code: str = "print(1)") -> str:
     box = AttackedBox(wall.sandbox())
     try:
         return run(box, code).out
@@ -52,7 +52,7 @@ def said(wall: BubblewrapWall, code: str = "print(1)") -> str:
         box.close()
 
 
-def kill_fork_server(wall: BubblewrapWall) -> None:
+def kill_fork_server(wall: Sandboxes) -> None:
     """Kill the fork server itself, and not the first process behind the outer wall."""
     first, server = sorted(processes_of_server(wall), key=lambda pid: int(_status(pid, "NSpid")[-1]))
     assert [_status(pid, "NSpid")[-1] for pid in (first, server)] == ["1", "4"]
@@ -65,7 +65,7 @@ def _status(pid: int, field: str) -> list[str]:
     return next(line.split()[1:] for line in lines if line.startswith(f"{field}:"))
 
 
-def test_a_fork_server_that_is_killed_is_replaced_and_its_sandboxes_live_on(bare: BubblewrapWall) -> None:
+def test_a_fork_server_that_is_killed_is_replaced_and_its_sandboxes_live_on(bare: Sandboxes) -> None:
     box = AttackedBox(bare.sandbox())
     try:
         assert run(box, "kept = 42").error is None
@@ -86,11 +86,11 @@ def test_another_process_can_own_them_and_they_outlive_the_first_owner() -> None
             cwd=Path(__file__).parents[2],
         )
         theirs.close()
-        _, fds, _, _ = socket.recv_fds(ours, 1, 5)
+        _, fds, _, _ = socket.recv_fds(ours, 1, 7)
     owner.kill()
     owner.wait()
     server = ForkServer(socket.socket(fileno=fds[0]), fds[1])
-    sandboxes = [Sandbox(socket.socket(fileno=fds[2]), fds[3], fds[4])]
+    sandboxes = [Sandbox(socket.socket(fileno=fds[2]), fds[3], fds[4], (fds[5], fds[6]))]
     try:
         sandboxes.append(server.fork(order_for(SMALL, 2), Entrances(), 10))
         sandboxes[1].wait_ready(10)
@@ -104,7 +104,7 @@ def test_another_process_can_own_them_and_they_outlive_the_first_owner() -> None
         server.close()
 
 
-def test_the_next_generation_takes_over_and_the_last_one_goes_with_its_sandboxes(bare: BubblewrapWall) -> None:
+def test_the_next_generation_takes_over_and_the_last_one_goes_with_its_sandboxes(bare: Sandboxes) -> None:
     box = AttackedBox(bare.sandbox())
     try:
         first = server_of(bare)
@@ -117,17 +117,17 @@ def test_the_next_generation_takes_over_and_the_last_one_goes_with_its_sandboxes
     eventually(lambda: not first.is_inhabited())
 
 
-def test_orders_that_are_none_are_refused_and_the_next_one_is_served(bare: BubblewrapWall) -> None:
+def test_orders_that_are_none_are_refused_and_the_next_one_is_served(bare: Sandboxes) -> None:
     control = server_of(bare).control
     order = pack_order(order_for(SMALL, 1))
-    with open("/dev/null", "rb") as one, open("/dev/null", "rb") as other:
-        fds = [one.fileno(), other.fileno()]
+    with open("/dev/null", "rb") as file:
+        fds = [file.fileno()] * 4
         for data, descriptors in [
             (b"x", fds),
             (order[:-1], fds),
             (order + b"x", fds),
             (order, []),
-            (order, fds[:1]),
+            (order, fds[:3]),
             (order, fds * 10),
         ]:
             socket.send_fds(control, [data], descriptors)
@@ -142,7 +142,7 @@ def test_a_limit_that_would_be_none_is_refused(name: str) -> None:
             replace(order_for(SMALL, 1), **{name: value}).check()
 
 
-def test_a_sandbox_whose_limits_cannot_be_had_is_not_made(bare: BubblewrapWall) -> None:
+def test_a_sandbox_whose_limits_cannot_be_had_is_not_made(bare: Sandboxes) -> None:
     server = server_of(bare)
     with pytest.raises(NotMadeError, match="work_size is 0"):
         server.fork(replace(order_for(SMALL, 1), work_size=0), Entrances(), 10)
@@ -157,7 +157,7 @@ def test_a_sandbox_whose_limits_cannot_be_had_is_not_made(bare: BubblewrapWall) 
     assert said(bare) == "1\n"
 
 
-def test_a_sandbox_that_cannot_enter_its_control_groups_is_not_made(bare: BubblewrapWall) -> None:
+def test_a_sandbox_that_cannot_enter_its_control_groups_is_not_made(bare: Sandboxes) -> None:
     with open("/dev/full", "wb") as full:
         box = server_of(bare).fork(order_for(SMALL, 1), Entrances((full.fileno(),)), 10)
     try:
@@ -194,14 +194,14 @@ def test_a_module_that_is_not_there_is_named() -> None:
             wall.sandbox()
 
 
-def test_more_memory_than_there_is_is_not_promised(bare: BubblewrapWall) -> None:
+def test_more_memory_than_there_is_is_not_promised(bare: Sandboxes) -> None:
     with pytest.raises(SandboxesFullError, match="no room for one more sandbox") as refused:
         bare.sandbox(replace(SMALL, memory=BUDGET))
     assert refused.value.hint is not None
     assert said(bare) == "1\n"
 
 
-def test_all_sandboxes_together_have_a_limit_too(bare: BubblewrapWall) -> None:
+def test_all_sandboxes_together_have_a_limit_too(bare: Sandboxes) -> None:
     box = bare.sandbox()
     (pid,) = [pid for pid in AttackedBox(box).processes() if _status(pid, "NSpid")[-1] == "1"]
     groups = dict(line.split(":")[1:] for line in Path(f"/proc/{pid}/cgroup").read_text("utf-8").splitlines())
@@ -213,7 +213,7 @@ def test_all_sandboxes_together_have_a_limit_too(bare: BubblewrapWall) -> None:
     box.close()
 
 
-def test_many_ask_at_once_and_each_gets_one_of_its_own(bare: BubblewrapWall) -> None:
+def test_many_ask_at_once_and_each_gets_one_of_its_own(bare: Sandboxes) -> None:
     def ask(number: int) -> tuple[str, list[str]]:
         box = AttackedBox(bare.sandbox())
         try:

@@ -46,12 +46,14 @@ def enter(order: Order, descriptors: "Sequence[int]", own: Belongings) -> NoRetu
     status_fd = descriptors[1]
     try:
         socket_fd, status_fd = _close_others(descriptors, own.null)
-        _confine(order, range(_KEPT, _KEPT + len(descriptors) - 2), own, progress)
+        _confine(order, range(_GROUPS, _GROUPS + len(descriptors) - _OTHERS), own, progress)
         progress.stage = Stage.GUEST
         guest = os.fork()
         if guest == 0:
             _be_guest(socket_fd, status_fd, own, progress)
         os.close(socket_fd)
+        for number in (1, 2):  # What reads them shall see their end when the guest's own end comes.
+            os.dup2(0, number)
         reaper.reap(guest, status_fd, own.reaper_filter)
     except BaseException as error:  # noqa: BLE001 - nothing may escape
         # Whatever it was, nothing of the fork server may run on in its copies.
@@ -65,16 +67,20 @@ def _tell_failure(status_fd: int, progress: _Progress, error: BaseException) -> 
     os.write(status_fd, pack_report(Report(News.FAILED, progress.stage, number)))
 
 
-_SOCKET, _STATUS, _KEPT = 3, 4, 5
+_STANDARD = 3
+_SOCKET, _STATUS, _GROUPS = 3, 4, 5
+_OTHERS = 4
 
 
 def _close_others(descriptors: "Sequence[int]", null: int) -> "tuple[int, int]":
     """Keep the sandbox's descriptors, under the lowest numbers, and close all others."""
-    highest = max(*descriptors, null, _SOCKET + len(descriptors)) + 1
+    connection, status, out, err, *groups = descriptors
+    wanted = (null, out, err, connection, status, *groups)
+    highest = max(*wanted, len(wanted)) + 1
     # First out of the way, so that none is overwritten before it is moved.
-    moved = [_duplicate(fd, highest + index) for index, fd in enumerate((null, null, null, *descriptors))]
+    moved = [_duplicate(fd, highest + index) for index, fd in enumerate(wanted)]
     for number, fd in enumerate(moved):
-        os.dup2(fd, number, inheritable=number <= 2)
+        os.dup2(fd, number, inheritable=number < _STANDARD)
     close_from(len(moved))
     return _SOCKET, _STATUS
 

@@ -25,7 +25,7 @@ from pyexec_guest.orders import (
     unpack_order,
 )
 
-FEWEST_DESCRIPTORS = 2
+FEWEST_DESCRIPTORS = 4
 _CONTROL = 3
 _CHILD = frozenset({signal.SIGCHLD})
 

@@ -24,6 +24,8 @@ from pyexec_guest.orders import (
     unpack_report,
 )
 
+_PIPES = 3
+
 
 class ForkServerGoneError(Exception):
     """The fork server has ended, or does not answer; its sandboxes may live on."""
@@ -40,12 +42,14 @@ class Sandbox:
         socket: The connection to the guest.
         first: The pidfd of its first process, with which all of it ends.
         news: The pipe on which the fork tells how it fares.
+        output: The pipes that are its standard output and error, to read from.
     """
 
-    def __init__(self, connection: socket.socket, first: int, news: int) -> None:
+    def __init__(self, connection: socket.socket, first: int, news: int, output: "tuple[int, int]") -> None:
         self.socket = connection
         self.first = first
         self.news = news
+        self.output = output
         self._ended: Report | None = None
 
     def wait_ready(self, timeout: float) -> None:
@@ -88,7 +92,7 @@ class Sandbox:
         """Let go of the descriptors, having ended it."""
         self.kill()
         self.socket.close()
-        for fd in (self.first, self.news):
+        for fd in (self.first, self.news, *self.output):
             with suppress(OSError):
                 os.close(fd)
 
@@ -146,18 +150,20 @@ class ForkServer:
             NotMadeError: It could not fork.
         """
         ours, theirs = socket.socketpair()
-        reading, writing = os.pipe2(os.O_CLOEXEC)
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(_PIPES)]
+        news, *output = (reading for reading, _ in pipes)
+        writing = [fd for _, fd in pipes]
         try:
             with theirs:
                 try:
-                    first = self._ordered(order, [theirs.fileno(), writing, *entrances.groups], timeout)
+                    first = self._ordered(order, [theirs.fileno(), *writing, *entrances.groups], timeout)
                 finally:
-                    os.close(writing)
+                    _close(writing)
         except BaseException:
             ours.close()
-            os.close(reading)
+            _close([news, *output])
             raise
-        return Sandbox(ours, first, reading)
+        return Sandbox(ours, first, news, (output[0], output[1]))
 
     def is_alive(self) -> bool:
         """Tell whether it still serves, as far as one can tell without asking."""

@@ -11,7 +11,7 @@ from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
-from pyexec.walls.bubblewrap.wall import BubblewrapWall
+from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from pyexec_guest.protocol import MAX_FRAME, Decoder, encode
 
 TESTS = "/opt/pyexec/tests"
@@ -59,7 +59,7 @@ def main(folder: Path) -> None:
         groups = "had"
     except NoGroupsError as error:
         groups = str(error)
-    wall = BubblewrapWall(plan_for(inside, find_bubblewrap(None), None), None, environ, ready=0)
+    wall = Sandboxes(plan_for(inside, find_bubblewrap(None), None), None, environ, ready=0)
     try:
         boxes = [wall.sandbox(SandboxLimits()) for _ in range(2)]
         looks = [json.loads(run(box, LOOK)) for box in boxes]

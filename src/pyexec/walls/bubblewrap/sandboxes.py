@@ -23,7 +23,7 @@ SERVER_PROCESSES = 128
 SERVER_CPU = 2.0
 
 
-class BubblewrapWall:
+class Sandboxes:
     """Makes sandboxes. Nothing is started before it is asked for. May be used from several threads.
 
     Args:
