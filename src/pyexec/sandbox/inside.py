@@ -4,29 +4,26 @@ So whoever looks at its folder, or wants it to end, need not know the difference
 """
 
 import fcntl
-import json
 import logging
 import os
 import socket
-import struct
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from pyexec.sandbox.claims import LOCK, OUTCOME
+from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.keepers import StopMode
 from pyexec_guest import log, protocol
 from pyexec_guest.keeper import linux
+from pyexec_guest.keeper.places import SOCKET_NAME, bind_in, may_talk
+from pyexec_guest.keeper.record import Record
 
 _log = logging.getLogger(__name__)
 
-STARTED = "started.json"
-RESERVE_BYTES = 16 * 1024
 REASON_CHARACTERS = 4000
 STDERR_BYTES = 256 * 1024
 
@@ -54,9 +51,7 @@ class InsideGuard:
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         _locks.add(self._lock)
-        for name in (STARTED, OUTCOME):
-            with open(folder / f"{name}.part", "wb", opener=_private) as file:
-                file.write(b" " * RESERVE_BYTES)
+        self._record = Record(folder)
         self._events = log.EventWriter(os.fspath(folder))
         self._socket = _listen(folder)
         self._started_at: float | None = None
@@ -66,7 +61,7 @@ class InsideGuard:
         """Note that the work has begun."""
         self._started_at = time.time()
         pid = os.getpid()
-        started: dict[str, object] = {
+        started: dict[str, Any] = {
             "boot": linux.boot_id(),
             "pid": pid,
             "start_ticks": linux.start_ticks(pid),
@@ -75,7 +70,7 @@ class InsideGuard:
             "pipes": [],
             "inside": True,
         }
-        self._write_reserved(STARTED, started)
+        self._record.started(started)
         self._events.note("status", self._started_at, status="running", pid=pid)
 
     def end(self, kind: str, reason: str | None, stderr: str = "") -> None:
@@ -89,7 +84,7 @@ class InsideGuard:
                 with suppress(OSError), open(self._folder / "stderr", "wb", opener=_private) as file:
                     file.write(said)
             now = time.time()
-            outcome: dict[str, object] = {
+            outcome: dict[str, Any] = {
                 "v": protocol.VERSION,
                 "kind": kind,
                 "reason": None if reason is None else reason[:REASON_CHARACTERS],
@@ -99,7 +94,7 @@ class InsideGuard:
                 "stderr_bytes": len(said),
             }
             self._events.note("status", now, status="ended", outcome=kind)
-            self._write_reserved(OUTCOME, outcome)
+            self._record.ended(outcome)
         except OSError as error:  # Its folder was removed, or the disk is broken: whoever looks will call it lost.
             _log.warning("the outcome of %s could not be written: %s", self._folder.name, error)
 
@@ -122,33 +117,17 @@ class InsideGuard:
         if self._socket is not None:
             self._socket.close()
             with suppress(OSError):
-                (self._folder / "socket").unlink()
+                (self._folder / SOCKET_NAME).unlink()
         _locks.discard(self._lock)
         os.close(self._lock)
         self._lock = -1
-
-    def _write_reserved(self, name: str, value: Mapping[str, Any]) -> None:
-        """Write into the room that was taken, and give it its name in one step."""
-        part = self._folder / f"{name}.part"
-        with open(part, "r+b") as file:
-            file.write(json.dumps(value, separators=(",", ":")).encode("ascii"))
-            file.truncate()
-        part.replace(self._folder / name)
 
 
 def _listen(folder: Path) -> socket.socket | None:
     """Open the socket; None where that cannot be, so that other servers cannot end it, and only wait."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if sys.platform == "linux":
-            # The path of a unix socket may be 107 bytes long; through a descriptor every folder is near.
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                server.bind(f"/proc/self/fd/{fd}/socket")
-            finally:
-                os.close(fd)
-        else:
-            server.bind(str(folder / "socket"))
+        bind_in(folder, server)
         server.listen(16)
         server.setblocking(False)
     except OSError as error:
@@ -161,7 +140,7 @@ def _listen(folder: Path) -> socket.socket | None:
 async def _talk(connection: socket.socket, on_stop: OnStop) -> None:
     with connection:
         connection.setblocking(False)
-        if not _may_talk(connection):
+        if not may_talk(connection):
             return
         decoder = protocol.Decoder()
         with suppress(OSError, protocol.ProtocolError):
@@ -175,14 +154,6 @@ async def _talk(connection: socket.socket, on_stop: OnStop) -> None:
                     if message.get("op") == "stop":
                         mode: StopMode = "kill" if message.get("mode") == "kill" else "cancel"
                         on_stop(mode, str(message.get("reason") or "")[:REASON_CHARACTERS])
-
-
-def _may_talk(connection: socket.socket) -> bool:
-    if sys.platform != "linux":
-        return True  # The folder's mode is all there is.
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _pid, uid, _gid = struct.unpack("3i", credentials)
-    return uid in (0, os.geteuid())
 
 
 def _private(path: str, flags: int) -> int:

@@ -1,8 +1,6 @@
 """Talking to a keeper that already guards an execution, whoever started it."""
 
-import os
 import socket
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any, Literal
 import anyio
 
 from pyexec_guest import protocol
+from pyexec_guest.keeper.places import connect_in
 
 StopMode = Literal["cancel", "kill"]
 
@@ -59,15 +58,7 @@ async def connect(folder: Path) -> AsyncGenerator[KeeperConnection | None]:
 def _connect(folder: Path) -> socket.socket | None:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        if sys.platform == "linux":
-            # The path of a unix socket may be 107 bytes long; through a descriptor every folder is near.
-            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                connection.connect(f"/proc/self/fd/{fd}/socket")
-            finally:
-                os.close(fd)
-        else:
-            connection.connect(str(folder / "socket"))
+        connect_in(folder, connection)
     except OSError:
         connection.close()
         return None

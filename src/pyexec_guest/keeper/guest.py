@@ -29,6 +29,7 @@ class GuestLink:
         request: The turn, but for its id.
         positions: Reads all output there is now; returns how many bytes each stream has had.
         on_display: Hears what kind of display came.
+        connection: To a guest that runs already; None makes a pair, whose other end is `guests_end`.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class GuestLink:
         request: "dict[str, Any]",
         positions: "Callable[[], list[int]]",
         on_display: "Callable[[str], None]",
+        connection: "socket.socket | None" = None,
     ) -> None:
         self._loop = loop
         self._request = {**request, "op": "run", "turn": secrets.token_hex(16), "last": True}
@@ -46,9 +48,13 @@ class GuestLink:
         self._decoder = protocol.Decoder(protocol.GUEST_FRAME)
         self._room = MAX_FRAMES_BYTES
         self._greeted = False
-        self._ours, self._theirs = socket.socketpair()
+        self._theirs: socket.socket | None = None
+        if connection is None:
+            connection, self._theirs = socket.socketpair()
+        self._ours = connection
         self._ours.setblocking(False)
         self._is_open = True
+        self._closing = False
         path = os.path.join(folder, FRAMES)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._write({"t": "turn", "turn": self._request["turn"]})
@@ -57,11 +63,13 @@ class GuestLink:
     @property
     def guests_end(self) -> int:
         """The descriptor that the guest inherits."""
-        return self._theirs.fileno()
+        return -1 if self._theirs is None else self._theirs.fileno()
 
     def close(self) -> None:
         """Take what has arrived, and let go."""
-        self._theirs.close()
+        if self._theirs is not None:
+            self._theirs.close()
+        self._closing = True
         while self._is_open:
             self._read()
         os.close(self._file)
@@ -70,7 +78,7 @@ class GuestLink:
         try:
             data = self._ours.recv(_GULP_BYTES)
         except (BlockingIOError, InterruptedError):
-            if self._theirs.fileno() < 0:
+            if self._closing:
                 self._hang_up()  # Something that the guest has left behind holds its end; it says no more to us.
             return
         except OSError:

@@ -7,16 +7,14 @@ step, `{"t": "output"}` when there is more to read; end of file means that the o
 
 import os
 import socket
-import struct
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from pyexec_guest import protocol
 from pyexec_guest.keeper.loop import Loop
+from pyexec_guest.keeper.places import SOCKET_NAME, bind_in, may_talk
 
-SOCKET_NAME = "socket"
 MAX_CLIENTS = 64
 OUTPUT_NOTICE_SECONDS = 0.02
 
@@ -45,11 +43,7 @@ class Listener:
 
     def open(self, folder: str) -> None:
         """Listen in `folder`, which only its owner can enter."""
-        os.chdir(folder)
-        try:
-            self._server.bind(SOCKET_NAME)
-        finally:
-            os.chdir("/")
+        bind_in(folder, self._server)
         self._server.listen(16)
         self._server.setblocking(False)
         self._loop.add_reader(self._server.fileno(), self._accept)
@@ -87,7 +81,7 @@ class Listener:
             connection, _address = self._server.accept()
         except OSError:
             return
-        if len(self._clients) >= MAX_CLIENTS or not _may_talk(connection):
+        if len(self._clients) >= MAX_CLIENTS or not may_talk(connection):
             connection.close()
             return
         self._add(connection)
@@ -131,11 +125,3 @@ class Listener:
                 self._remove(client)
         except OSError:
             return  # It has hung up; what it said before that is read next, and then it is let go.
-
-
-def _may_talk(connection: socket.socket) -> bool:
-    if sys.platform != "linux":
-        return True  # The folder's mode is all there is.
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _pid, uid, _gid = struct.unpack("3i", credentials)
-    return uid in (0, os.geteuid())

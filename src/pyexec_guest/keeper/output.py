@@ -1,6 +1,7 @@
 """From the pipe of a program to the log, in gulps."""
 
 import os
+import threading
 import time
 from collections.abc import Callable
 
@@ -13,7 +14,16 @@ REST_SECONDS = 0.004
 DRAIN_GULPS = 64
 
 _CAN_SPLICE = hasattr(os, "splice")
-_buffer = memoryview(bytearray(GULP_BYTES))
+
+
+class _Buffers(threading.local):
+    """One for each thread: a keeper of sandboxes reads for many executions at once."""
+
+    def __init__(self) -> None:
+        self.gulp = memoryview(bytearray(GULP_BYTES))
+
+
+_buffers = _Buffers()
 
 
 class OutputPump:
@@ -93,8 +103,9 @@ class OutputPump:
         try:
             size = self._splice(fd) if self._large else None
             if size is None:
-                size = os.readv(fd, [_buffer])
-                self._writer.write(_buffer[:size])
+                buffer = _buffers.gulp
+                size = os.readv(fd, [buffer])
+                self._writer.write(buffer[:size])
         except BlockingIOError:
             self._large = False
             return None

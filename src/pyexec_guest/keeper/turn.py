@@ -12,6 +12,7 @@ from bisect import bisect_left
 from contextlib import suppress
 
 from pyexec_guest import protocol
+from pyexec_guest.keeper.places import connect_in
 
 
 class Queue:
@@ -78,12 +79,5 @@ def wake(executions: str, execution_id: str) -> None:
     """Tell another keeper to look at the queue now; it looks by itself a little later in any case."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as peer:
         peer.settimeout(0.2)
-        folder = os.open(os.path.join(executions, execution_id), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # The path of a unix socket may be 107 bytes long; a relative one always fits.
-            os.fchdir(folder)
-            peer.connect("socket")
-            peer.sendall(protocol.encode({"op": "turn"}))
-        finally:
-            os.chdir("/")
-            os.close(folder)
+        connect_in(os.path.join(executions, execution_id), peer)
+        peer.sendall(protocol.encode({"op": "turn"}))

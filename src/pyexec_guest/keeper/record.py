@@ -1,0 +1,41 @@
+"""What a keeper writes beside the log: that the program has begun, and how it ended; on a full disk too."""
+
+import json
+import os
+from typing import Any
+
+STARTED = "started.json"
+OUTCOME = "outcome.json"
+RESERVE_BYTES = 16 * 1024
+
+
+class Record:
+    """These files of one execution. Room for them is taken at once."""
+
+    def __init__(self, folder: "str | os.PathLike[str]") -> None:
+        self._folder = os.fspath(folder)
+        for name in (STARTED, OUTCOME):
+            with open(self._part(name), "wb", opener=_private) as file:
+                file.write(b" " * RESERVE_BYTES)
+
+    def started(self, value: "dict[str, Any]") -> None:
+        """Write that it has begun."""
+        self._write(STARTED, value)
+
+    def ended(self, outcome: "dict[str, Any]") -> None:
+        """Write how it ended."""
+        self._write(OUTCOME, outcome)
+
+    def _write(self, name: str, value: "dict[str, Any]") -> None:
+        """Write into the room that was taken, and give it its name in one step."""
+        with open(self._part(name), "r+b") as file:
+            file.write(json.dumps(value, separators=(",", ":")).encode("ascii"))
+            file.truncate()
+        os.replace(self._part(name), os.path.join(self._folder, name))
+
+    def _part(self, name: str) -> str:
+        return os.path.join(self._folder, f"{name}.part")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
