@@ -21,15 +21,29 @@ def hand_over(launcher: Launcher, launch: Launch) -> None:
     with ours:
         with theirs:
             launcher.fork_keeper(theirs, launch.lock_fd)
-        ours.settimeout(HANDOVER_SECONDS)
-        try:
-            ours.sendall(protocol.encode(_orders(launch)))
-            _await_guard(ours)
-        except (OSError, protocol.ProtocolError) as error:
-            raise KeeperUnavailableError(
-                f"The keeper of execution {launch.execution_id} did not take over: {error}.",
-                hint="Nothing was started; try again, and see the log in the state folder if this repeats.",
-            ) from error
+        give_orders(ours, launch)
+
+
+def give_orders(connection: socket.socket, launch: Launch) -> None:
+    """Tell a keeper that has the execution's lock what to run; it guards and can be reached when this returns.
+
+    Raises:
+        KeeperUnavailableError: It did not take over; nothing was started.
+    """
+    connection.settimeout(HANDOVER_SECONDS)
+    try:
+        connection.sendall(protocol.encode(_orders(launch)))
+        _await_guard(connection)
+    except (OSError, protocol.ProtocolError) as error:
+        raise KeeperUnavailableError(
+            f"The keeper of execution {launch.execution_id} did not take over: {error}.",
+            hint="Nothing was started; try again, and see the log in the state folder if this repeats.",
+        ) from error
+
+
+def ask(connection: socket.socket, request: dict[str, object]) -> None:
+    """Send a keeper one frame."""
+    connection.sendall(protocol.encode(request))
 
 
 def _orders(launch: Launch) -> dict[str, object]:

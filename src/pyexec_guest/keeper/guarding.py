@@ -1,12 +1,14 @@
 """What every keeper of an execution does: waits for its turn, has it run, says how it ended."""
 
+import json
 import os
 import socket
 import time
-from typing import Any
+from typing import Any, cast
 
 from pyexec_guest import log, protocol
 from pyexec_guest.keeper import turn
+from pyexec_guest.keeper.child import StartError
 from pyexec_guest.keeper.listener import Listener
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
@@ -15,6 +17,10 @@ from pyexec_guest.keeper.supervisor import Ending, StopRequest, Usage
 
 QUEUE_LOOK_SECONDS = 2.0
 REASON_CHARACTERS = 4000
+PREPARE_LOG_BYTES = 256 * 1024
+PREPARED = "environment.json"
+PREPARED_BYTES = 16 * 1024 * 1024
+PREPARED_TOLD = ("digest", "python_version", "packages", "notes")
 
 
 class Guarding:
@@ -76,6 +82,84 @@ class Guarding:
                 look_at = time.monotonic() + QUEUE_LOOK_SECONDS + position * 0.01
             self.loop.run_until(lambda: self.stop.asked or self._queue_changed, look_at)
         return self.cancelled()
+
+    # -- preparing -------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> "dict[str, Any] | None":
+        """Run what makes its environment; return the outcome when that fails."""
+        steps: list[dict[str, Any]] = self.orders["prepare"]
+        if not steps:
+            return None
+        self.listener.phase("preparing")
+        writer = log.StreamWriter(self.folder, "prepare", PREPARE_LOG_BYTES, PREPARE_LOG_BYTES)
+        pump = OutputPump(writer, "prepare", self.loop)
+        try:
+            for step in steps:
+                outcome = self._prepare_by(step, pump)
+                if outcome is not None:
+                    return outcome
+        finally:
+            pump.close()
+        if not self._use_prepared():
+            reason = "What was made for it cannot be read, so it was not started."
+            return self.describe(Ending(cause="environment_failed", reason=reason))
+        return None
+
+    def run_step(self, step: "dict[str, Any]", pump: OutputPump, deadline: float) -> Ending:
+        """Run one program of those, with its output going to the pump; tell how it ended.
+
+        Raises:
+            StartError: It could not be started.
+        """
+        raise NotImplementedError
+
+    def _prepare_by(self, step: "dict[str, Any]", pump: OutputPump) -> "dict[str, Any] | None":
+        seconds: float = self.orders["prepare_timeout"]
+        try:
+            ending = self.run_step(step, pump, time.monotonic() + seconds)
+        except StartError as error:
+            return self.describe(Ending(cause="start_failed", reason=str(error)))
+        if ending.cause == "timed_out":
+            ending.cause = "environment_failed"
+            ending.reason = f"Installing what it needs took longer than {seconds:g} s."
+        elif ending.cause is None and ending.exit_code != 0:
+            ending.cause = "environment_failed"
+            ending.reason = (
+                f"The program that makes the environment was ended by {ending.signal}."
+                if ending.signal
+                else self._prepare_text()
+            )
+        if ending.cause is not None:
+            ending.leftovers = []  # Those of the user's program are meant.
+            return self.describe(ending)
+        if self.stop.asked:  # It came after the last moment at which preparing could be ended.
+            return self.cancelled()
+        return None
+
+    def _use_prepared(self) -> bool:
+        """Take over the interpreter that preparing has found or made, if any; tell whether its answer makes sense."""
+        try:
+            with open(os.path.join(self.folder, PREPARED), "rb") as file:
+                answer: object = json.loads(file.read(PREPARED_BYTES))
+        except FileNotFoundError:
+            return True
+        except (OSError, ValueError, RecursionError):
+            return False
+        if not isinstance(answer, dict):
+            return False
+        prepared = cast("dict[str, Any]", answer)
+        self.events.note("environment", time.time(), **{name: prepared.get(name) for name in PREPARED_TOLD})
+        python = prepared.get("python")
+        if isinstance(python, str):
+            env = self.orders["env"]
+            self.orders["argv"][self.orders["python_at"]] = python
+            path = [os.path.dirname(python), env.get("PATH", "")]
+            self.orders["env"] = {**env, "PATH": os.pathsep.join(filter(None, path))}
+        return True
+
+    def _prepare_text(self) -> str:
+        text = log.read(self.folder, "prepare", 0, PREPARE_LOG_BYTES).data.decode("utf-8", "replace").strip()
+        return text[-REASON_CHARACTERS:] or "The environment could not be prepared."
 
     # -- what happens meanwhile ------------------------------------------------------------------------------------
 

@@ -25,6 +25,10 @@ class Loop:
         """Stop listening to `fd`."""
         self.selector.unregister(fd)
 
+    def close(self) -> None:
+        """Let go of the kernel's part of it."""
+        self.selector.close()
+
     def add_timer(self, timer: "Callable[[float], float | None]") -> None:
         """Call `timer` with the time at each turn; it does what is due and returns when it wants the next look."""
         self._timers.append(timer)

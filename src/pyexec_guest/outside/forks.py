@@ -80,6 +80,10 @@ class Sandbox:
         """Wait until nothing of it is left; blocks. Tell whether it is so."""
         return _readable(self.first, timeout)
 
+    def pid(self) -> int:
+        """Return the pid of its first process on this machine; -1 once that is gone."""
+        return _pid_of(self.first)
+
     def interrupt(self) -> None:
         """Have the guest and its process group get SIGINT."""
         self._signal(signal.SIGINT)
@@ -165,6 +169,10 @@ class ForkServer:
             raise
         return Sandbox(ours, first, news, (output[0], output[1]))
 
+    def pid(self) -> int:
+        """Return the pid, on this machine, of the first process behind the outer wall; -1 once it is gone."""
+        return _pid_of(self.first)
+
     def is_alive(self) -> bool:
         """Tell whether it still serves, as far as one can tell without asking."""
         return not _hung_up(self.control)
@@ -236,6 +244,11 @@ def _why(report: "Report | None") -> str:
     except ValueError:
         stage = f"step {report.value}"
     return f"{stage}: {os.strerror(report.error) if report.error else 'a fault of ours'}"
+
+
+def _pid_of(pidfd: int) -> int:
+    with open(f"/proc/self/fdinfo/{pidfd}", encoding="ascii") as file:
+        return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), -1)
 
 
 def _readable(fd: int, timeout: float) -> bool:

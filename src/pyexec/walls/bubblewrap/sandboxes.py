@@ -4,7 +4,7 @@ import os
 import secrets
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import count
 
@@ -33,6 +33,7 @@ class Sandboxes:
         environ: What our own interpreter needs to start.
         limits: The limits of a sandbox that asks for no others, which is what is kept ready.
         ready: How many such sandboxes are kept ready.
+        on_server: Hears the pid of the first process behind each outer wall, with which everything there ends.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class Sandboxes:
         *,
         limits: SandboxLimits | None = None,
         ready: int = 2,
+        on_server: Callable[[int], None] | None = None,
     ) -> None:
         self._plan = plan
         self._groups = groups
         self._environ = dict(environ)
         self._limits = limits or SandboxLimits()
         self._wanted = ready
+        self._on_server = on_server
         self._lock = threading.Lock()
         self._server: tuple[ForkServer, Group | None] | None = None
         self._retired: list[tuple[ForkServer, Group | None]] = []
@@ -99,6 +102,23 @@ class Sandboxes:
             self._out.append(box)
         return box
 
+    @property
+    def has_ready(self) -> bool:
+        """Whether one is there at once."""
+        return bool(self._ready)
+
+    def retire(self) -> None:
+        """Make no more of them; those that are out live on, each as long as whoever holds it wants."""
+        self._closing.set()
+        self._few.set()
+        self.renew()
+
+    def is_inhabited(self) -> bool:
+        """Tell whether anything is left of it, once it has been retired; what has gone is let go of."""
+        with self._lock:
+            self._forget_ended()
+            return bool(self._retired)
+
     def renew(self) -> None:
         """Let the fork server go when its sandboxes have; the next sandbox comes from a new one."""
         with self._lock:
@@ -135,6 +155,8 @@ class Sandboxes:
             self._forget_ended()
             if self._server is None:
                 self._server = self._start()
+                if self._on_server is not None:
+                    self._on_server(self._server[0].pid())
             return self._server[0]
 
     def _start(self) -> tuple[ForkServer, Group | None]:

@@ -1,0 +1,156 @@
+"""Sandboxes by the environment they have: a fork server for each, started when it is first asked for."""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyexec.domain.errors import WallUnavailableError
+from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.leftovers import OuterWalls
+from pyexec.walls.bubblewrap.orders import KeeperOrders
+from pyexec.walls.bubblewrap.program import find_bubblewrap
+from pyexec.walls.bubblewrap.python import look_at
+from pyexec.walls.bubblewrap.sandboxes import Sandboxes
+
+GUEST = "pyexec_guest.inner:run"
+MOST_FAMILIES = 4
+OUTER = "outer-walls"
+_PACKAGES = "lib/python3*/site-packages"
+
+# Where an environment lies, and which folder that is: one that was made anew in its place is another.
+Key = tuple[Path, int, int]
+
+
+@dataclass
+class _Family:
+    sandboxes: Sandboxes
+    used_at: float
+
+
+class Families:
+    """Makes sandboxes for any environment. May be used from several threads."""
+
+    def __init__(self, orders: KeeperOrders) -> None:
+        self._orders = orders
+        self._outer = OuterWalls(orders.folder / OUTER)
+        self._outer.end_left_over()
+        self._groups = _groups(orders)
+        self._users = USERS if os.geteuid() == 0 else None
+        self._bwrap = find_bubblewrap(orders.environ.get("PATH"))
+        self._lock = threading.Lock()
+        self._making: dict[Key, threading.Lock] = {}
+        self._families: dict[Key, _Family] = {}
+        self._retired: list[Sandboxes] = []
+
+    def sandbox(self, environment: Path) -> Box:
+        """Return a sandbox that nobody has used. Blocks: for seconds when it is the first of its environment.
+
+        Raises:
+            WallUnavailableError: The wall, or one of the limits, cannot be had.
+            SandboxesFullError: There is not enough memory for one more.
+            SandboxNotMadeError: It went wrong this time.
+        """
+        return self._family(environment).sandboxes.sandbox()
+
+    def has_ready(self, environment: Path) -> bool:
+        """Tell whether a sandbox of this environment is there at once."""
+        family = self._families.get(_key(environment))
+        return family is not None and family.sandboxes.has_ready
+
+    def warm(self, environment: Path) -> None:
+        """Have sandboxes of this environment ready from now on. Blocks for seconds.
+
+        Raises:
+            WallUnavailableError: The wall cannot be had.
+        """
+        self._family(environment)
+
+    def close(self) -> None:
+        """End all sandboxes and fork servers."""
+        with self._lock:
+            families, self._families = list(self._families.values()), {}
+        for sandboxes in (*(family.sandboxes for family in families), *self._retired):
+            sandboxes.close()
+        self._outer.forget()
+        if self._groups is not None:
+            self._groups.remove()
+
+    def _family(self, environment: Path) -> _Family:
+        key = _key(environment)
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:
+            family = self._families.get(key)
+            if family is None:
+                family = _Family(self._started(environment), time.monotonic())
+                with self._lock:
+                    self._families[key] = family
+                    surplus = self._surplus()
+                self._retire(surplus)
+            family.used_at = time.monotonic()
+            return family
+
+    def _started(self, environment: Path) -> Sandboxes:
+        orders = self._orders
+        inside = _inside(environment, orders)
+        plan = plan_for(inside, self._bwrap, self._users)
+        sandboxes = Sandboxes(
+            plan, self._groups, orders.environ, limits=orders.limits, ready=orders.ready, on_server=self._outer.note
+        )
+        try:
+            sandboxes.warm()
+        except BaseException:
+            sandboxes.close()
+            raise
+        return sandboxes
+
+    def _retire(self, surplus: list[_Family]) -> None:
+        for family in surplus:
+            family.sandboxes.retire()
+        before = [*self._retired, *(family.sandboxes for family in surplus)]
+        self._retired = [one for one in before if one.is_inhabited()]
+
+    def _surplus(self) -> list[_Family]:
+        """Take out those that have not been used for the longest time, where there are too many."""
+        by_age = sorted(self._families, key=lambda key: self._families[key].used_at)
+        return [self._families.pop(key) for key in by_age[: max(0, len(by_age) - MOST_FAMILIES)]]
+
+
+def _groups(orders: KeeperOrders) -> Groups | None:
+    try:
+        return Groups(orders.key, orders.budget)
+    except NoGroupsError as error:
+        if {"memory", "cpu"} <= set(orders.waived):
+            return None
+        raise WallUnavailableError(
+            f"Sandboxes cannot be held to their memory and processor time: {error}.",
+            hint="`pyexec doctor` tells what to do; an operator may waive these limits with PYEXEC_SANDBOX_WAIVE.",
+        ) from error
+
+
+def _key(environment: Path) -> Key:
+    found = os.stat(environment)
+    return environment, found.st_dev, found.st_ino
+
+
+def _inside(environment: Path, orders: KeeperOrders) -> Inside:
+    packages = next(environment.glob(_PACKAGES), None)
+    if packages is None:
+        raise WallUnavailableError(f"The environment {environment} has no packages.")
+    there = _has(packages)
+    return Inside(
+        python=look_at(environment / "bin" / "python", orders.environ),
+        packages=packages,
+        guest=GUEST,
+        preloaded=tuple(name for name in orders.preloaded if there(name.partition(".")[0])),
+    )
+
+
+def _has(packages: Path) -> Callable[[str], bool]:
+    names = {entry.name.partition(".")[0] for entry in os.scandir(packages)}
+    return names.__contains__

@@ -1,0 +1,181 @@
+"""The keeper of sandboxes: a program that owns them and guards the executions in them, whoever asked for those.
+
+It is started by the first server that needs it, with `KeeperOrders` on its standard input, belongs to nobody, and
+leaves when it has had nothing to do and nobody to serve for a while. Servers connect to the socket in its folder. The
+first byte they send says what they want:
+
+    k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
+    w   sandboxes of an environment are to be kept ready: its folder follows, in a frame
+    h   nothing; the keeper stays while this connection does
+"""
+
+import fcntl
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pyexec.domain.errors import PyexecError
+from pyexec.sandbox.guarding import SOCKET_NAME, Loop, bind_in, may_talk, receive_orders
+from pyexec.walls.bubblewrap.families import Families
+from pyexec.walls.bubblewrap.guard import SandboxGuard
+from pyexec.walls.bubblewrap.orders import KeeperOrders
+
+LOCK = "lock"
+UP = "up"
+BACKLOG = 256
+ORDERS_SECONDS = 30.0
+IDLE_SECONDS = 120.0
+LOOK_SECONDS = 5.0
+TAKEN = 3
+
+_log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """Serves connections until it is told to end, or has been idle for long enough."""
+
+    def __init__(self, orders: KeeperOrders, server: socket.socket) -> None:
+        self._families = Families(orders)
+        self._server = server
+        self._loop = Loop()
+        self._lock = threading.Lock()
+        self._guards: set[SandboxGuard] = set()
+        self._busy = 0
+        self._ending = False
+        self._idle_since = time.monotonic()
+
+    def run(self) -> None:
+        """Serve; returns when everything has ended."""
+        self._loop.watch_signals({signal.SIGTERM: self._on_terminate, signal.SIGINT: self._on_terminate})
+        self._loop.add_reader(self._server.fileno(), self._accept)
+        while not self._ending and not self._is_idle():
+            self._loop.run_until(lambda: self._ending, time.monotonic() + LOOK_SECONDS)
+        self._server.close()
+        with self._lock:
+            guards = list(self._guards)
+        for guard in guards:
+            guard.end("The keeper of the sandboxes was asked to end.")
+        for thread in threading.enumerate():
+            if thread is not threading.current_thread() and not thread.daemon:
+                thread.join()
+        self._families.close()
+
+    def _on_terminate(self) -> None:
+        self._ending = True
+
+    def _is_idle(self) -> bool:
+        with self._lock:
+            if self._busy:
+                self._idle_since = time.monotonic()
+            return time.monotonic() - self._idle_since > IDLE_SECONDS
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            connection, _address = self._server.accept()
+            if not may_talk(connection):
+                connection.close()
+                return
+            with self._lock:
+                self._busy += 1
+            threading.Thread(target=self._serve, args=(connection,), name="connection").start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        try:
+            connection.settimeout(ORDERS_SECONDS)
+            request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
+            if request == b"k" and len(fds) == 1:
+                self._guard(connection, fds[0])
+            elif request == b"w":
+                self._warm(connection)
+            elif request == b"h":
+                connection.settimeout(None)
+                connection.recv(1)
+        except OSError:
+            pass  # It has hung up.
+        finally:
+            connection.close()
+            with self._lock:
+                self._busy -= 1
+                self._idle_since = time.monotonic()
+
+    def _guard(self, connection: socket.socket, lock: int) -> None:
+        try:
+            os.set_inheritable(lock, False)
+            orders = receive_orders(connection, ORDERS_SECONDS)
+            if orders is None:
+                return
+            guard = SandboxGuard(orders, connection, self._families.sandbox)
+            with self._lock:
+                self._guards.add(guard)
+            try:
+                guard.run()
+            finally:
+                with self._lock:
+                    self._guards.discard(guard)
+        finally:
+            os.close(lock)
+
+    def _warm(self, connection: socket.socket) -> None:
+        request: dict[str, Any] | None = receive_orders(connection, ORDERS_SECONDS)
+        if request is None:
+            return
+        try:
+            self._families.warm(Path(str(request.get("environment"))))
+        except (PyexecError, OSError) as error:
+            # Who asks for a sandbox is told.
+            _log.warning("no sandboxes are kept ready for %s: %s", request.get("environment"), error)
+
+
+def main() -> int:
+    """Be the keeper; return the exit status of the process that was started, which is not the one that stays."""
+    orders = KeeperOrders.from_json(sys.stdin.read())
+    lock = os.open(orders.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return TAKEN  # There is one already.
+    if os.fork():
+        return 0
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
+    try:
+        server = _listen(orders.folder)
+        keeper = Keeper(orders, server)
+    except PyexecError as error:
+        _say(error.sentence())
+        return 1
+    _say(UP)
+    keeper.run()
+    with suppress(OSError):
+        (orders.folder / SOCKET_NAME).unlink()
+    return 0
+
+
+def _listen(folder: Path) -> socket.socket:
+    with suppress(FileNotFoundError):
+        (folder / SOCKET_NAME).unlink()
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bind_in(folder, server)
+    server.listen(BACKLOG)
+    server.setblocking(False)
+    return server
+
+
+def _say(line: str) -> None:
+    """Tell whoever started this how it went, and let go of the pipe."""
+    with suppress(OSError):
+        os.write(1, f"{line}\n".encode())
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1):
+        os.dup2(null, fd)
+    os.close(null)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""The bubblewrap wall, as a server sees it: executions are handed over to the keeper of the sandboxes."""
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyexec.domain.errors import KeeperUnavailableError, WallUnavailableError
+from pyexec.processes.programs import start_detached
+from pyexec.sandbox.guarding import connect_in
+from pyexec.sandbox.handover import ask, give_orders
+from pyexec.sandbox.ports import Launch
+from pyexec.storage.locks import held
+from pyexec.walls.bubblewrap.orders import KeeperOrders
+
+KEEPER = "pyexec.walls.bubblewrap.keeper"
+UP = "up"
+START_SECONDS = 60.0
+CONNECT_SECONDS = 20.0
+ATTEMPTS = 2
+
+
+class BubblewrapWall:
+    """Runs executions in sandboxes, which the keeper of the sandboxes owns; starts that when it is not there.
+
+    May be used from several threads.
+    """
+
+    name = "bubblewrap"
+
+    def __init__(self, orders: KeeperOrders) -> None:
+        self._orders = orders
+        self._lock = threading.Lock()
+        self._staying: socket.socket | None = None
+
+    def launch(self, launch: Launch) -> None:
+        """See `Wall.launch`.
+
+        Raises:
+            WallUnavailableError: The wall cannot be had.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            with self._connected() as connection:
+                try:
+                    socket.send_fds(connection, [b"k"], [launch.lock_fd])
+                    give_orders(connection, launch)
+                except (OSError, KeeperUnavailableError):
+                    if attempt == ATTEMPTS:
+                        raise
+                    # It was just about to leave, having had nothing to do.
+                else:
+                    return
+
+    def warm(self, environment: Path) -> None:
+        """Have sandboxes of an environment kept ready from now on; does not wait for them.
+
+        Raises:
+            WallUnavailableError: The wall cannot be had.
+        """
+        with self._connected() as connection:
+            connection.sendall(b"w")
+            ask(connection, {"environment": os.fspath(environment)})
+
+    def close(self) -> None:
+        """Let go of the keeper, which leaves when nobody needs it any more."""
+        with self._lock:
+            if self._staying is not None:
+                self._staying.close()
+                self._staying = None
+
+    @contextmanager
+    def _connected(self) -> Generator[socket.socket]:
+        connection = self._connect()
+        with connection:
+            yield connection
+
+    def _connect(self) -> socket.socket:
+        found = self._try_connect()
+        if found is not None and self._staying is not None:
+            return found
+        with self._lock:
+            if found is None:
+                self._start()
+                found = self._try_connect()
+            if found is None:
+                raise WallUnavailableError(
+                    "The keeper of the sandboxes has ended as soon as it was up.", hint=f"See {self._log}."
+                )
+            self._stay()
+        return found
+
+    def _stay(self) -> None:
+        """Hold a connection, so that the keeper does not leave while this server may need it."""
+        if self._staying is not None:
+            self._staying.close()
+        self._staying = self._try_connect()
+        if self._staying is not None:
+            self._staying.sendall(b"h")
+
+    def _try_connect(self) -> socket.socket | None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(CONNECT_SECONDS)
+        try:
+            connect_in(self._orders.folder, connection)
+        except OSError:
+            connection.close()
+            return None
+        return connection
+
+    def _start(self) -> None:
+        """Start the keeper, unless another server has meanwhile."""
+        folder = self._orders.folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with held(folder / "starting"):
+            probe = self._try_connect()
+            if probe is not None:
+                probe.close()
+                return
+            log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                said = start_detached(
+                    [sys.executable, "-I", "-m", KEEPER],
+                    env=self._orders.environ,
+                    stdin=self._orders.to_json().encode(),
+                    log=log,
+                    timeout=START_SECONDS,
+                )
+            except OSError as error:
+                raise WallUnavailableError(
+                    f"The keeper of the sandboxes cannot be started: {error.strerror}."
+                ) from error
+            finally:
+                os.close(log)
+        if said != UP:
+            raise WallUnavailableError(said or "The keeper of the sandboxes does not start.", hint=f"See {self._log}.")
+
+    @property
+    def _log(self) -> Path:
+        return self._orders.folder / "keeper.log"
