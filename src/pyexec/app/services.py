@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pyexec.app.sandboxing import open_sandboxing
 from pyexec.benchmarks.service import BenchmarkService
 from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
@@ -73,6 +74,7 @@ def open_services(settings: Settings) -> Services:
         store=store,
         settler=settler,
         wall=HostWall(launcher),
+        sandboxing=open_sandboxing(settings, folder),
         planner=Planner(
             finder=finder,
             store=environments,

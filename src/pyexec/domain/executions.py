@@ -154,6 +154,7 @@ class ExecutionRequest:
     kind: str = "script"
     stream: bool = False
     harness: Harness | None = None
+    sandboxed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

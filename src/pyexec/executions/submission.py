@@ -26,6 +26,7 @@ from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed
 from pyexec.executions.keeping import keep_inline_code
 from pyexec.executions.placing import Placed, place, source_of
 from pyexec.executions.requests import CheckedRequest, check_request
+from pyexec.executions.sandboxed import DIRECTORY, Sandboxing, for_sandbox, turn_for_sandbox
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
 from pyexec.sandbox.ports import Launch, Preparing, Wall
@@ -60,6 +61,7 @@ class Submitter:
         store: ExecutionStore,
         settler: Settler,
         wall: Wall,
+        sandboxing: Sandboxing | None,
         planner: Planner,
         autosaved: AutosavedScripts,
         limits: ExecutionLimits,
@@ -70,6 +72,7 @@ class Submitter:
         self._store = store
         self._settler = settler
         self._wall = wall
+        self._sandboxing = sandboxing
         self._planner = planner
         self._autosaved = autosaved
         self._limits = limits
@@ -84,6 +87,7 @@ class Submitter:
         Raises:
             InvalidArgumentError: A value is not allowed.
             NotFoundError: A directory or file does not exist.
+            WallUnavailableError: It is to run in a sandbox, and there is none.
             UvNotFoundError: uv is needed and not there.
             InterpreterNotFoundError: No Python fits.
             QueueFullError: Too many are waiting.
@@ -113,6 +117,8 @@ class Submitter:
 
     def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":
         """Check a request and put its source into a folder; or return the execution that it repeats."""
+        if request.sandboxed:
+            request = for_sandbox(request, self._sandboxing)
         checked = check_request(request, self._limits, self._directory)
         if checked.request.request_id is not None:
             known = self._store.by_request(principal.key, checked.request.request_id)
@@ -218,12 +224,15 @@ class Submitter:
         held = claim(ready.folder, queue, execution.id)
         try:
             self._store.add(execution)
-            self._wall.launch(self._launch(ready, plan, companions, queue, held))
+            self._wall_for(ready).launch(self._launch(ready, plan, companions, queue, held))
         except PyexecError:
             self._store.forget(execution.owner, execution.id)
             raise
         finally:
             held.release()
+
+    def _wall_for(self, ready: "_Ready") -> Wall:
+        return self._sandboxing.wall if self._sandboxing and ready.checked.request.sandboxed else self._wall
 
     def _launch(
         self, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]", queue: Path, held: Claim
@@ -249,7 +258,7 @@ class Submitter:
             ),
             prepare_timeout=self._limits.prepare_timeout,
             cwd=str(ready.checked.directory),
-            env=ready.env,
+            env={} if ready.checked.request.sandboxed else ready.env,
             stdin=ready.checked.request.stdin if instructions is None else instructions,
             timeout=ready.checked.request.timeout_seconds,
             head_bytes=half,
@@ -268,13 +277,13 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         kind="notebook" if program.tools and request.kind == "script" else request.kind,
         label=None if request.label is None else legible(request.label),
         request_id=request.request_id,
-        directory=legible(str(checked.directory)),
+        directory=DIRECTORY if request.sandboxed else legible(str(checked.directory)),
         source=source_of(checked),
         strategy=plan.strategy,
         python=legible(plan.python),
         python_version=plan.python_version,
         notes=(*plan.notes, *kept),
-        dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
+        dependencies=_asked_for(request),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,
         created_at=time.time(),
@@ -300,8 +309,16 @@ def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
     )
 
 
+def _asked_for(request: ExecutionRequest) -> tuple[str, ...] | None:
+    if request.dependencies is None or request.sandboxed:
+        return None
+    return tuple(masked(one) for one in request.dependencies)
+
+
 def _turn(ready: _Ready) -> dict[str, object]:
     """Return what the guest is asked for; its text on stderr is for those who read no more than the streams."""
+    if ready.checked.request.sandboxed:
+        return turn_for_sandbox(ready.checked.request)
     return {"path": str(ready.placed.script), "stdin": ready.checked.request.stdin is not None, "tell": True}
 
 
