@@ -5,6 +5,11 @@ To the guest: `{"op": "run", "turn": …, "code": … | "path": …}`, `{"op": "
 1 on, and `done`, which carries the next number; `late` for what threads of an earlier turn still say. A turn's id is
 random and comes with the request, so what was sent for one turn says nothing for another.
 
+A run may come with `stdin` (a text, or true for what descriptor 0 is), `env` (variables for that turn), `tell` (write
+a traceback on stderr too) and `last` (the guest ends after it). Its events are of the kinds `display`, `told` and
+`file`: a piece of a file, `{"name": …, "data": base64, "last": false}`, the last one with the whole `size`. A file is
+sent piece by piece with no other one in between.
+
 The descriptor lies high, is not inherited by programs, and is let go of in forked copies of this process.
 """
 
@@ -111,6 +116,12 @@ class Channel:
     def is_open(self) -> bool:
         """Whether this process still speaks for the guest; forked copies of it do not."""
         return self._socket is not None
+
+    @contextmanager
+    def alone(self) -> Generator[None]:
+        """Keep other threads from sending until the end, and interrupts from coming in between."""
+        with self._interrupts.shielded(), self._lock:
+            yield
 
     def send(self, message: "dict[str, Any]") -> None:
         """Send a frame. Where nobody listens any more it is lost, as this process soon is."""

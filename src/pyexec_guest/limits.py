@@ -1,11 +1,8 @@
-"""How much memory this process has, had, and how old it is."""
+"""How much memory this process has, and had."""
 
 import os
 import resource
 import sys
-import time
-
-_STARTED = time.monotonic()
 
 
 def peak_memory_bytes() -> int:
@@ -21,8 +18,3 @@ def memory_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return peak_memory_bytes()
-
-
-def age_seconds() -> float:
-    """Return how long this process has been up."""
-    return time.monotonic() - _STARTED

@@ -13,16 +13,36 @@ from typing import Any, cast
 
 from pyexec_guest import introspect, limits, protocol
 from pyexec_guest.attribution import Threads, Turn
+from pyexec_guest.changes import REPORTED, Watch
 from pyexec_guest.channel import Channel, Interrupts
 from pyexec_guest.displays.desk import Displays
 from pyexec_guest.hooks import ImportHooks
+from pyexec_guest.outgoing import Folder, Sender
 from pyexec_guest.shell.interpreter import GuestShell, Ran
 from pyexec_guest.shell.spawning import Spawning
 from pyexec_guest.streams import Streams
-from pyexec_guest.text import describe
+from pyexec_guest.text import clip, describe
+from pyexec_guest.variables import set_for_a_turn
 
 LATE_FRAMES = 1000
 INTERNAL_CODE = 70
+NAMED = 5
+
+
+class Prepared:
+    """What runs cells and shows what they show, made before there is anybody to do it for."""
+
+    def __init__(self) -> None:
+        self.hooks = ImportHooks()
+        self.displays = Displays(self.hooks)
+        self.shell = GuestShell.make(self.displays.value, self.displays.published)
+        self.displays.install(self.shell.display_formatter)
+        self.ipython = introspect.version_of("ipython")
+
+
+def prepare() -> Prepared:
+    """Return what a guest needs and many forks of one process can share."""
+    return Prepared()
 
 
 def serve(fd: int, files: "str | None") -> int:
@@ -30,17 +50,37 @@ def serve(fd: int, files: "str | None") -> int:
 
     `files` is a folder for what is too large to be sent.
     """
+    return _serve(fd, Prepared(), files, send_files=False)
+
+
+def serve_prepared(fd: int, prepared: Prepared) -> int:
+    """Do the same in a fork; whoever is at the other end has no folder in common with it, and is sent its files."""
+    prepared.shell.begin_here()
+    return _serve(fd, prepared, None, send_files=True)
+
+
+def _serve(fd: int, prepared: Prepared, files: "str | None", *, send_files: bool) -> int:
     faulthandler.enable()
     interrupts = Interrupts()
-    return Loop(Channel(socket.socket(fileno=fd), interrupts), interrupts, files).run()
+    return Loop(Channel(socket.socket(fileno=fd), interrupts), interrupts, prepared, files, send_files=send_files).run()
 
 
 class Loop:
     """Serves requests one after the other, on the main thread, until the channel ends."""
 
-    def __init__(self, channel: Channel, interrupts: Interrupts, files: "str | None") -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        interrupts: Interrupts,
+        prepared: Prepared,
+        files: "str | None",
+        *,
+        send_files: bool,
+    ) -> None:
+        self._began = time.monotonic()
         self._channel = channel
         self._interrupts = interrupts
+        self._prepared = prepared
         self._inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._current: Turn | None = None
         self._last: Turn | None = None
@@ -50,12 +90,13 @@ class Loop:
         self._main = threading.get_ident()
         self._threads = Threads()
         self._streams = Streams(self._late_output)
-        hooks = ImportHooks()
-        self._displays = Displays(self._show, files, hooks)
-        self._shell = GuestShell.make(self._displays.value, self._displays.published)
-        self._displays.install(self._shell.display_formatter)
+        self._displays = prepared.displays
+        self._shell = prepared.shell
+        self._sender = Sender(self._piece, channel.alone) if send_files else None
+        self._watch = Watch(introspect.directory())
+        self._displays.connect(self._show, self._sender or (Folder(files) if files else None))
         spawning = Spawning(self._shell.inputs)
-        hooks.after("multiprocessing.spawn", spawning.patch)
+        prepared.hooks.after("multiprocessing.spawn", spawning.patch)
         atexit.register(spawning.remove)
 
     def run(self) -> int:
@@ -68,7 +109,7 @@ class Loop:
                 "v": protocol.VERSION,
                 "pid": self._pid,
                 "python": ".".join(str(part) for part in sys.version_info[:3]),
-                "ipython": introspect.version_of("ipython"),
+                "ipython": self._prepared.ipython,
             }
         )
         while True:
@@ -117,9 +158,12 @@ class Loop:
         self._turns += 1
         self._current = self._last = turn
         self._displays.begin()
+        if self._sender is not None:
+            self._sender.begin()
+        self._watch.begin()
         self._streams.begin(request.get("stdin"))
         ran = Ran(status="error", exit_code=INTERNAL_CODE)
-        with contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
+        with set_for_a_turn(request.get("env")), contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
             ran = self._shell.run(_code_of(request))
             self._displays.finish()
         ran = self._settled(ran)
@@ -129,9 +173,30 @@ class Loop:
         if request.get("tell"):
             self._tell(turn, ran)
         if os.getpid() == self._pid:
-            self._channel.send(self._done(turn, ran, time.monotonic() - began))
+            files = self._changed_files(ran, send=bool(request.get("last")))
+            with self._channel.alone():  # What a thread still shows comes before the terminal frame, or late.
+                self._channel.send({**self._done(turn, ran, time.monotonic() - began), "files": files})
+                self._current = None
         self._current = None
         return ran.exit_code
+
+    def _changed_files(self, ran: Ran, *, send: bool) -> "list[dict[str, Any]]":
+        """Return what the code has created or changed in its working directory; send it where that is asked for."""
+        found = self._watch.changes()
+        if len(found) > REPORTED:
+            ran.note(f"{len(found) - REPORTED} more files were created or changed than are listed.")
+        left_out: list[str] = []
+        for one in found[:REPORTED] if send and self._sender is not None else ():
+            try:
+                sent = self._sender.keep_file(one.path, self._watch.path_of(one))
+            except OSError:
+                continue  # It has been removed meanwhile, or is not ours to read.
+            if sent is None:
+                left_out.append(one.path)
+        if left_out:
+            names = ", ".join(left_out[:NAMED]) + (" …" if len(left_out) > NAMED else "")
+            ran.note(f"Too large to be handed over, and lost with the sandbox: {clip(names, 500)}.")
+        return [{"path": one.path, "size": one.size, "change": one.change} for one in found[:REPORTED]]
 
     def _settled(self, ran: Ran) -> Ran:
         """Say that it was interrupted, where the interrupt came so late that the cell itself did not see it."""
@@ -174,7 +239,7 @@ class Loop:
             "python": ".".join(str(part) for part in sys.version_info[:3]),
             "memory": limits.memory_bytes(),
             "peak_memory": max(limits.peak_memory_bytes(), limits.memory_bytes()),
-            "age_seconds": round(limits.age_seconds(), 3),
+            "age_seconds": round(time.monotonic() - self._began, 3),
             "turns": self._turns,
             "directory": introspect.directory(),
         }
@@ -184,21 +249,33 @@ class Loop:
     def _show(self, shown: "dict[str, Any]") -> None:
         """Send a display, in its place among the output; from any thread."""
         turn = self._threads.turn_of_this(self._current)
-        if turn is None or turn is not self._current:
-            self._send_late(turn or self._last, {"k": "display", **shown})
-            return
-        self._streams.flush()
-        self._event(turn, "display", shown, in_order=True)
+        if turn is not None and turn is self._current:
+            self._streams.flush()
+            if self._event(turn, "display", shown, in_order=True):
+                return
+        self._send_late(turn or self._last, {"k": "display", **shown})
 
-    def _event(self, turn: Turn, kind: str, fields: "dict[str, Any]", *, in_order: bool = False) -> None:
+    def _piece(self, fields: "dict[str, Any]") -> bool:
+        """Send a piece of a file; tell whether that belongs to the turn that runs."""
+        turn = self._threads.turn_of_this(self._current)
+        return turn is not None and self._send_event(turn, {"k": "file", **fields})
+
+    def _event(self, turn: Turn, kind: str, fields: "dict[str, Any]", *, in_order: bool = False) -> bool:
+        """Send an event, or count it where there is no room for it; tell whether its turn still runs."""
         weight = _weight(fields)
         if weight > turn.room:
             turn.left_out += 1
-            return
+            return True
         turn.room -= weight
+        return self._send_event(turn, {"k": kind, **fields}, in_order=in_order)
+
+    def _send_event(self, turn: Turn, fields: "dict[str, Any]", *, in_order: bool = False) -> bool:
         send = self._channel.send_and_wait if in_order else self._channel.send
-        with self._interrupts.shielded():  # A number that is taken is a frame that is sent.
-            send({"t": "event", "turn": turn.id, "n": turn.next(), "k": kind, **fields})
+        with self._channel.alone():  # A number that is taken is a frame that is sent, and the next one comes after it.
+            if turn is not self._current:
+                return False
+            send({"t": "event", "turn": turn.id, "n": turn.next(), **fields})
+            return True
 
     def _late_output(self, stream: str, text: str) -> bool:
         current = self._current

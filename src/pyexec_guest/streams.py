@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TextIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 LATE_CHARACTERS = 64 * 1024
 NO_INPUT = "input() has nobody to answer it: no stdin was given. Pass the text as stdin."
@@ -50,6 +50,7 @@ class Streams:
         self._late = late
         # Out of reach of programs that close or turn away the standard descriptors.
         self._kept = [os.dup(fd) for fd in (1, 2)]
+        self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._libc: Any = ctypes.CDLL(None)
         _buffer_by_line(self._libc)
         self._given = False
@@ -67,7 +68,7 @@ class Streams:
         self._use()
         self._given = stdin is not None and stdin is not False
         if stdin is not True:
-            _open_stdin(stdin or "")
+            self._open_stdin(stdin or "")
         self._source = cast("TextIO", io.TextIOWrapper(_standard_input(), encoding="utf-8", errors="surrogateescape"))
         sys.stdin = self._source
 
@@ -83,6 +84,15 @@ class Streams:
         """Write to stderr, whatever the program has made of it."""
         with suppress(OSError), open(self._kept[1], "wb", closefd=False) as file:
             file.write(text.encode("utf-8", "backslashreplace"))
+
+    def _open_stdin(self, text: str) -> None:
+        """Have descriptor 0 read a text; nothing where the program has left no descriptor or memory to hold it."""
+        os.dup2(self._null, 0)
+        if text:
+            with suppress(OSError, MemoryError), _memory_file() as file:
+                file.write(text.encode("utf-8", "surrogateescape"))
+                file.seek(0)
+                os.dup2(file.fileno(), 0)
 
     def _use(self) -> None:
         sys.stdout = sys.__stdout__ = cast("TextIO", self._out)
@@ -114,9 +124,17 @@ def _standard_input() -> io.BufferedReader:
     return io.BufferedReader(io.FileIO(0, closefd=False))
 
 
-def _open_stdin(text: str) -> None:
-    with tempfile.TemporaryFile() if text else open(os.devnull, "rb") as file:
-        if text:
-            file.write(text.encode("utf-8", "surrogateescape"))
-            file.seek(0)
-        os.dup2(file.fileno(), 0)
+def _memory_file() -> BinaryIO:
+    """Return a file that has no name, and where possible no disk either, which may be full."""
+    if hasattr(os, "memfd_create"):
+        return cast("BinaryIO", os.fdopen(os.memfd_create("stdin"), "w+b"))
+    return cast("BinaryIO", tempfile.TemporaryFile())
+
+
+def flush_standard() -> None:
+    """Have everything that was printed lie in the pipes, for a process that ends without its interpreter."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
+    libc: Any = ctypes.CDLL(None)
+    libc.fflush(None)

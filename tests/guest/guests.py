@@ -46,65 +46,29 @@ class Cell:
         return display
 
 
-class Guest:
-    """A guest that is driven from here, a cell at a time."""
+class Driven:
+    """A guest that is driven from here, a cell at a time, wherever it runs."""
 
-    def __init__(self, python: Path, env: Mapping[str, str] | None = None) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
-        self.files = self.folder / "files"
-        self.work = self.folder / "work"
-        self.files.mkdir()
-        self.work.mkdir()
-        ours, theirs = socket.socketpair()
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYEXEC"))}
-        self.process = subprocess.Popen(
-            [python, GUEST_MAIN],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=self.work,
-            env={
-                **inherited,
-                "HOME": str(self.folder),
-                "PYEXEC_ARTIFACTS": str(self.files),
-                "PYEXEC_CHANNEL": str(theirs.fileno()),
-                **(env or {}),
-            },
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-        theirs.close()
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        self._pipes = (self.process.stdout.fileno(), self.process.stderr.fileno())
+    def __init__(self, connection: socket.socket, pipes: tuple[int, int]) -> None:
+        self._pipes = pipes
         for fd in self._pipes:
             os.set_blocking(fd, False)
         self.printed = (bytearray(), bytearray())
         self.late: list[tuple[str, Display | LateText]] = []
-        self.channel = GuestChannel(ours, self.positions, lambda turn, said: self.late.append((turn, said)))
+        self.channel = GuestChannel(connection, self.positions, lambda turn, said: self.late.append((turn, said)))
         self.hello: Hello = anyio.run(self.channel.hello)
 
-    @property
-    def pid(self) -> int:
-        return self.process.pid
+    async def interrupt(self) -> None:
+        """Interrupt what runs."""
+        assert await self.channel.interrupt()
 
-    def run(self, code: str, *, stdin: str | None = None) -> Cell:
+    def run(self, code: str, *, stdin: str | None = None, **options: Any) -> Cell:
         """Run a cell to its end."""
 
         async def work() -> Turn:
-            return await self.channel.run(code, stdin=stdin)
+            return await self.channel.run(code, stdin=stdin, **options)
 
         return self.cell(work)
-
-    def dies(self, code: str) -> GuestGoneError:
-        """Run a cell that the guest does not survive."""
-        try:
-            cell = self.run(code)
-        except GuestGoneError as gone:
-            self.process.wait(10)
-            self.positions()
-            return gone
-        raise AssertionError(f"it lives: {cell}")
 
     def interrupted(self, code: str, ready: str = "ready\n") -> Cell:
         """Run a cell and interrupt it once it has printed `ready`."""
@@ -115,7 +79,7 @@ class Guest:
 
                 async def interrupt() -> None:
                     await eventually(lambda: ready.encode() in self.printed[0][begin:], what="the cell's word")
-                    assert await self.channel.interrupt()
+                    await self.interrupt()
 
                 tasks.start_soon(interrupt)
                 turn = await self.channel.run(code)
@@ -168,6 +132,53 @@ class Guest:
                     stream += data
                 self.is_open = False
         return len(self.printed[0]), len(self.printed[1])
+
+
+class Guest(Driven):
+    """A guest in a process of its own."""
+
+    def __init__(self, python: Path, env: Mapping[str, str] | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
+        self.files = self.folder / "files"
+        self.work = self.folder / "work"
+        self.files.mkdir()
+        self.work.mkdir()
+        ours, theirs = socket.socketpair()
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYEXEC"))}
+        self.process = subprocess.Popen(
+            [python, GUEST_MAIN],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=self.work,
+            env={
+                **inherited,
+                "HOME": str(self.folder),
+                "PYEXEC_ARTIFACTS": str(self.files),
+                "PYEXEC_CHANNEL": str(theirs.fileno()),
+                **(env or {}),
+            },
+            pass_fds=[theirs.fileno()],
+            start_new_session=True,
+        )
+        theirs.close()
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
+        super().__init__(ours, (self.process.stdout.fileno(), self.process.stderr.fileno()))
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def dies(self, code: str) -> GuestGoneError:
+        """Run a cell that the guest does not survive."""
+        try:
+            cell = self.run(code)
+        except GuestGoneError as gone:
+            self.process.wait(10)
+            self.positions()
+            return gone
+        raise AssertionError(f"it lives: {cell}")
 
     def close(self) -> None:
         """End it, and remove what it has written."""

@@ -57,6 +57,23 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TurnFile:
+    """A file that the code has created or changed in its working directory.
+
+    Attributes:
+        path: Where it is, from that directory on.
+        size: In bytes.
+        change: Which of the two.
+        kept_as: Its name among the files of the execution, where it has been handed over.
+    """
+
+    path: str
+    size: int
+    change: Literal["created", "changed"]
+    kept_as: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LateText:
     """What a thread printed when its turn was over."""
 
@@ -72,6 +89,7 @@ class Turn:
         exit_code: What a script would have ended with: 0, 1 after an exception, the code of `sys.exit`.
         value, value_type: The last expression's value as text, and its type's name.
         left_out: How many events were too large altogether.
+        files: What it created or changed, by path; not all, where that is much.
         told_bytes: How much of the end of stderr only repeats `failure`, for those who read streams alone.
         broken: Why the guest's word is not taken any further, when it is not.
     """
@@ -85,6 +103,7 @@ class Turn:
     displays: tuple[Display, ...] = ()
     late: tuple[LateText, ...] = ()
     left_out: int = 0
+    files: tuple[TurnFile, ...] = ()
     told_bytes: int = 0
     seconds: float = 0.0
     peak_memory: int = 0

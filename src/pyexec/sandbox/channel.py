@@ -6,6 +6,7 @@ from collections import OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ import anyio
 from pyexec.domain.turns import Display, LateText, Turn
 from pyexec.sandbox.turns import BreachError, TurnReader
 from pyexec_guest import protocol
+from pyexec_guest.keeper.files import FileBreachError, IncomingFiles
 
 HELLO_SECONDS = 30.0
 REMEMBERED_TURNS = 16
@@ -83,20 +85,41 @@ class GuestChannel:
         raise self._gone(f"It did not come up within {HELLO_SECONDS:g} s.")
 
     async def run(
-        self, code: str, *, stdin: str | None = None, on_display: Callable[[Display], None] | None = None
+        self,
+        code: str,
+        *,
+        stdin: str | None = None,
+        env: Mapping[str, str] | None = None,
+        last: bool = False,
+        files: Path | None = None,
+        on_display: Callable[[Display], None] | None = None,
     ) -> Turn:
         """Have code run; return what came of it.
+
+        Args:
+            code: Python, with magics and top-level await.
+            stdin: The text that it may read.
+            env: Environment variables, for this turn only.
+            last: Whether the guest shall end after it, having sent the files that the code has made.
+            files: Where files are put that the guest sends; None where it has a folder in common with its reader.
+            on_display: Hears of each display when it comes.
 
         Raises:
             GuestGoneError: The guest has ended meanwhile, or said what no guest says.
         """
-        async with self._turn_of({"op": "run", "code": code, "stdin": stdin}) as reader:
-            while not reader.ended:
-                shown = await self._step(reader)
-                if shown is not None and on_display is not None:
-                    on_display(shown)
-            self._positions()
-            return reader.result()
+        request = {"op": "run", "code": code, "stdin": stdin, "env": dict(env or {}), "last": last}
+        incoming = None if files is None else IncomingFiles(str(files))
+        try:
+            async with self._turn_of(request) as reader:
+                while not reader.ended:
+                    shown = await self._step(reader, incoming)
+                    if shown is not None and on_display is not None:
+                        on_display(shown)
+                self._positions()
+                return reader.result()
+        finally:
+            if incoming is not None:
+                incoming.close()
 
     async def info(self) -> Mapping[str, Any]:
         """Return what the guest says of its variables, packages, memory and age.
@@ -155,17 +178,20 @@ class GuestChannel:
             while len(self._past) > REMEMBERED_TURNS:
                 self._past.popitem(last=False)
 
-    async def _step(self, reader: TurnReader) -> Display | None:
+    async def _step(self, reader: TurnReader, files: IncomingFiles | None = None) -> Display | None:
         message = await self._next()
         try:
             if self._was_late(message):
+                return None
+            if message.get("t") == "event" and message.get("k") == "file":
+                reader.take(_written_down(message, reader, files))
                 return None
             if message.get("t") == "event":
                 shown = reader.take({**message, "at": list(self._positions())})
                 await self._send({"op": "ack", "n": message.get("n")})
                 return shown if isinstance(shown, Display) else None
             reader.take(message)
-        except BreachError as error:
+        except (BreachError, FileBreachError) as error:
             raise self._gone(str(error), reader) from error
         return None
 
@@ -221,3 +247,11 @@ class GuestChannel:
         if reader is not None:
             reader.break_off(why)
         return GuestGoneError(why, None if reader is None else reader.result())
+
+
+def _written_down(message: dict[str, Any], reader: TurnReader, files: IncomingFiles | None) -> dict[str, Any]:
+    """Write a piece of a file down; return the note of it that takes its place."""
+    if files is None or message.get("turn") != reader.id:
+        raise FileBreachError("a file where none is due")
+    noted = files.take(message)
+    return {"t": "event", "turn": reader.id, "n": message.get("n"), "k": "file", **noted}

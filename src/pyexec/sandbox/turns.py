@@ -13,14 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from pyexec.domain.turns import TURN_STATUSES, Display, Failure, LateText, Part, Turn
+from pyexec.domain.turns import TURN_STATUSES, Display, Failure, LateText, Part, Turn, TurnFile
 from pyexec_guest import protocol
+from pyexec_guest.keeper.files import is_path_below
 from pyexec_guest.keeper.guest import FRAMES
 
 MOST_DISPLAYS = 200
 MOST_LATE = 1000
 MOST_NOTES = 40
 MOST_PARTS = 10
+MOST_FILES = 50
 NAME_CHARACTERS = 200
 TEXT_CHARACTERS = 4 * 1024 * 1024
 VALUE_CHARACTERS = 400_000
@@ -42,6 +44,7 @@ class TurnReader:
         self._number = 0
         self._displays: list[Display] = []
         self._late: list[LateText] = []
+        self._kept: dict[str, str] = {}
         self._told = 0
         self._done: Mapping[str, Any] | None = None
         self._broken: str | None = None
@@ -96,6 +99,7 @@ class TurnReader:
             displays=shown,
             late=late,
             left_out=_whole(done.get("left_out"), 2**31) or 0,
+            files=_files(done.get("files"), self._kept),
             told_bytes=self._told,
             seconds=_seconds(done.get("seconds")),
             peak_memory=_whole(done.get("peak_memory"), 2**60) or 0,
@@ -106,6 +110,12 @@ class TurnReader:
         kind = frame.get("k")
         if kind == "told":
             self._told = _whole(frame.get("bytes"), TEXT_CHARACTERS) or 0
+            return None
+        if kind == "file":
+            # A note of who writes files down, which is not the guest.
+            name, kept = frame.get("name"), frame.get("as")
+            if isinstance(name, str) and isinstance(kept, str):
+                self._kept[name] = kept
             return None
         if kind != "display":
             raise BreachError(f"an event of kind {str(kind)[:40]!r}")
@@ -163,6 +173,9 @@ def read_turn(folder: Path) -> Turn | None:
                 for frame in decoder.messages(data):
                     if reader is None:
                         reader = TurnReader(str(frame.get("turn")))
+                    elif frame.get("t") == "broken":
+                        reader.break_off(_text(frame.get("why"), NAME_CHARACTERS) or "a breach")
+                        return reader.result()
                     elif frame.get("t") != "hello":
                         reader.take(frame)
             except (BreachError, protocol.ProtocolError) as error:
@@ -249,6 +262,18 @@ def _notes(value: Any) -> tuple[str, ...]:
         return ()
     notes = (_text(one, 1000) for one in cast("list[Any]", value)[:MOST_NOTES])
     return tuple(one for one in notes if one)
+
+
+def _files(value: Any, kept: Mapping[str, str]) -> tuple[TurnFile, ...]:
+    if not isinstance(value, list):
+        return ()
+    found: list[TurnFile] = []
+    for one in cast("list[Any]", value)[:MOST_FILES]:
+        fields = cast("dict[str, Any]", one) if isinstance(one, dict) else {}
+        path, size, change = fields.get("path"), _whole(fields.get("size"), 2**60), fields.get("change")
+        if isinstance(path, str) and is_path_below(path) and size is not None and change in ("created", "changed"):
+            found.append(TurnFile(path=path, size=size, change=change, kept_as=kept.get(path)))
+    return tuple(found)
 
 
 def _positions(value: Any) -> tuple[int, int]:

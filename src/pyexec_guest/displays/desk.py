@@ -3,7 +3,6 @@
 import base64
 import binascii
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, cast
@@ -11,6 +10,7 @@ from typing import Any, cast
 from pyexec_guest.displays import pictures, tables
 from pyexec_guest.displays.figures import Figures
 from pyexec_guest.hooks import ImportHooks
+from pyexec_guest.outgoing import Store
 from pyexec_guest.text import clip, describe
 
 MOST = 50
@@ -48,9 +48,9 @@ Send = Callable[["dict[str, Any]"], None]
 class Displays:
     """Takes what a cell shows, makes it fit, and sends it."""
 
-    def __init__(self, send: Send, files: "str | None", hooks: ImportHooks) -> None:
-        self._send = send
-        self._files = files
+    def __init__(self, hooks: ImportHooks) -> None:
+        self._send: Send | None = None
+        self._files: Store | None = None
         self._notes: list[str] = []
         self._count = 0
         self._left_out = 0
@@ -70,6 +70,11 @@ class Displays:
             own.for_type_by_name(module, "TopLevelMixin", self._guarded(self._altair))
         for (module, name), describe_table in _TABLES:
             own.for_type_by_name(module, name, self._guarded(self._table_with(describe_table)))
+
+    def connect(self, send: Send, files: "Store | None") -> None:
+        """Send from now on what is shown, and have what is too large for that kept as files."""
+        self._send = send
+        self._files = files
 
     def begin(self) -> None:
         """Begin a turn."""
@@ -152,10 +157,10 @@ class Displays:
             fields: dict[str, Any] = {"kind": "table", "data": {}, "table": json.dumps(table)}
             if self._files is not None and self._count < MOST:
                 name = f"table-{self._count + 1}.csv"
-                path = os.path.join(self._files, name)
                 with suppress(Exception):  # Its cells may be anything; the beginning is there.
-                    if tables.write_csv(frame, path):
-                        fields["data"] = {"text/csv": {"file": name, "size": os.path.getsize(path)}}
+                    size = self._files.keep_written(name, lambda path: tables.write_csv(frame, path))
+                    if size is not None:
+                        fields["data"] = {"text/csv": {"file": name, "size": size}}
             self._emit(fields)
 
         return show
@@ -199,10 +204,9 @@ class Displays:
         """Put data into a file, where there is a folder for it and room."""
         if self._files is None or self._count >= MOST:
             return None
-        path = os.path.join(self._files, name)
         try:
-            with open(path, "wb") as file:
-                file.write(data)
+            if not self._files.keep(name, data):
+                return None
         except OSError as error:
             self._note(f"{name} could not be written: {describe(error)}")
             return None
@@ -213,7 +217,8 @@ class Displays:
             self._left_out += 1
             return
         self._count += 1
-        self._send(shown)
+        if self._send is not None:
+            self._send(shown)
 
     def _note(self, text: str) -> None:
         if text not in self._notes and len(self._notes) < NOTES:

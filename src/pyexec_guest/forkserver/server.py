@@ -39,7 +39,8 @@ def main(control_fd: int, guest: str, modules: "Sequence[str]") -> None:
 
     Args:
         control_fd: The SEQPACKET socket that orders come from.
-        guest: What runs in a sandbox: a function's module and name, as `package.module:function`.
+        guest: What runs in a sandbox: a function's module and name, as `package.module:function`. Where it has a
+            function `prepare`, that is called once, before the first fork.
         modules: What is imported ahead.
     """
     # Under another pid than a guest has in its own namespace (2): libraries tell forks apart by it.
@@ -75,6 +76,9 @@ def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
         importlib.import_module(name)
     module, _, function = guest.partition(":")
     run: Callable[[int], int | None] = getattr(importlib.import_module(module), function)
+    prepare: Callable[[], None] | None = getattr(run, "prepare", None)
+    if prepare is not None:
+        prepare()
     _check_single_threaded()
     machine = seccomp.this_machine()
     return Belongings(

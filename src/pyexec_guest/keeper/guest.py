@@ -1,7 +1,7 @@
 """The keeper's end of a guest's channel, for an execution that is one turn of a guest.
 
 What the guest says is written down in `frames`, each frame with where standard output and error were by then; it is
-not believed: whoever reads it judges it.
+not believed: whoever reads it judges it. The files that it sends are written down as files, and only noted there.
 """
 
 import os
@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from pyexec_guest import protocol
+from pyexec_guest.keeper.files import FileBreachError, IncomingFiles
 from pyexec_guest.keeper.loop import Loop
 
 CHANNEL = "PYEXEC_CHANNEL"
 FRAMES = "frames"
 MAX_FRAMES_BYTES = 64 * 1024 * 1024
 _GULP_BYTES = 256 * 1024
+_UNSENT_BYTES = 1024 * 1024
 _KIND_CHARACTERS = 40
 
 
@@ -26,10 +28,13 @@ class GuestLink:
     Args:
         loop: The keeper's.
         folder: The execution's.
-        request: The turn, but for its id.
+        request: The turn, but for its id; it is the guest's last one, unless it says `last` itself.
         positions: Reads all output there is now; returns how many bytes each stream has had.
         on_display: Hears what kind of display came.
-        connection: To a guest that runs already; None makes a pair, whose other end is `guests_end`.
+        connection: A guest that is there already, and has not been greeted; None: one that will be started, and
+            inherits `guests_end`.
+        files: The folder for files that the guest sends; None where none may come.
+        on_end: Hears that the guest says no more: it has ended, or has been let go of because of what it said.
     """
 
     def __init__(
@@ -39,22 +44,31 @@ class GuestLink:
         request: "dict[str, Any]",
         positions: "Callable[[], list[int]]",
         on_display: "Callable[[str], None]",
+        *,
         connection: "socket.socket | None" = None,
+        files: "str | None" = None,
+        on_end: "Callable[[], None] | None" = None,
     ) -> None:
         self._loop = loop
-        self._request = {**request, "op": "run", "turn": secrets.token_hex(16), "last": True}
+        self._request = {"last": True, **request, "op": "run", "turn": secrets.token_hex(16)}
         self._positions = positions
         self._on_display = on_display
+        self._on_end = on_end
         self._decoder = protocol.Decoder(protocol.GUEST_FRAME)
         self._room = MAX_FRAMES_BYTES
         self._greeted = False
+        self._ended = False
+        self._closing = False
         self._theirs: socket.socket | None = None
         if connection is None:
             connection, self._theirs = socket.socketpair()
         self._ours = connection
         self._ours.setblocking(False)
+        self._unsent = bytearray()
+        self._most_unsent = _UNSENT_BYTES + len(protocol.encode(self._request))
+        self._writer: int | None = None
         self._is_open = True
-        self._closing = False
+        self._files = None if files is None else IncomingFiles(files)
         path = os.path.join(folder, FRAMES)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._write({"t": "turn", "turn": self._request["turn"]})
@@ -62,14 +76,29 @@ class GuestLink:
 
     @property
     def guests_end(self) -> int:
-        """The descriptor that the guest inherits."""
+        """The descriptor that a guest inherits, where it is to be started."""
         return -1 if self._theirs is None else self._theirs.fileno()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the guest is still listened to."""
+        return self._is_open
+
+    @property
+    def ended(self) -> bool:
+        """Whether the terminal frame has come; that it is a true one is for whoever reads the frames to say."""
+        return self._ended
+
+    def interrupt(self) -> None:
+        """Interrupt the turn; where none runs, nothing happens."""
+        if self._is_open and self._greeted:
+            self._send({"op": "interrupt", "turn": self._request["turn"]})
 
     def close(self) -> None:
         """Take what has arrived, and let go."""
+        self._closing = True
         if self._theirs is not None:
             self._theirs.close()
-        self._closing = True
         while self._is_open:
             self._read()
         os.close(self._file)
@@ -87,8 +116,9 @@ class GuestLink:
             for message in self._decoder.messages(data):
                 if self._is_open:
                     self._take(message)
-        except protocol.ProtocolError:
-            data = b""
+        except protocol.ProtocolError as error:
+            self._break_off(str(error))
+            return
         if not data:
             self._hang_up()
 
@@ -97,15 +127,37 @@ class GuestLink:
         if not self._greeted:
             self._greeted = True
             if kind != "hello" or message.get("v") != protocol.VERSION:
-                self._hang_up()
+                self._break_off("it does not speak as a guest of this version does")
                 return
             self._send(self._request)
-        in_order = kind == "event" and message.get("k") in ("display", "told")
+        what = message.get("k") if kind == "event" else None
+        if what == "file":
+            self._take_file(message)
+            return
         self._write({**message, "at": self._positions()})
-        if in_order:
+        if kind == "done":
+            self._ended = True
+        if what in ("display", "told"):
             self._send({"op": "ack", "n": message.get("n")})
-            if message.get("k") == "display":
-                self._on_display(str(message.get("kind"))[:_KIND_CHARACTERS])
+        if what == "display":
+            self._on_display(str(message.get("kind"))[:_KIND_CHARACTERS])
+
+    def _take_file(self, message: "dict[str, Any]") -> None:
+        """Write a piece of a file down as such, and note among the frames that it came."""
+        if self._files is None or message.get("turn") != self._request["turn"] or self._ended:
+            self._break_off("a file where none is due")
+            return
+        try:
+            noted = self._files.take(message)
+        except FileBreachError as error:
+            self._break_off(str(error))
+            return
+        self._write({"t": "event", "turn": message.get("turn"), "n": message.get("n"), "k": "file", **noted})
+
+    def _break_off(self, why: str) -> None:
+        """Let go of a guest that does not speak as ours do, and write down why."""
+        self._write({"t": "broken", "why": why})
+        self._hang_up()
 
     def _write(self, message: "dict[str, Any]") -> None:
         frame = protocol.encode(message)
@@ -121,13 +173,41 @@ class GuestLink:
             self._room = 0  # A full disk has torn it; nothing behind it could be read.
 
     def _send(self, message: "dict[str, Any]") -> None:
+        """Send a message: at once, or as the guest reads. One that reads nothing is let go of."""
+        waiting = len(self._unsent)
+        self._unsent += protocol.encode(message)
+        if waiting > self._most_unsent:
+            self._hang_up()
+            return
+        self._flush()
+
+    def _flush(self) -> None:
         try:
-            self._ours.sendall(protocol.encode(message))
+            while self._unsent:
+                del self._unsent[: self._ours.send(self._unsent)]
+        except (BlockingIOError, InterruptedError):
+            if self._writer is None:
+                self._writer = os.dup(self._ours.fileno())
+                self._loop.add_writer(self._writer, self._flush)
+            return
         except OSError:
-            self._hang_up()  # It does not read.
+            self._hang_up()
+            return
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        if self._writer is not None:
+            self._loop.remove_writer(self._writer)
+            os.close(self._writer)
+            self._writer = None
 
     def _hang_up(self) -> None:
         if self._is_open:
             self._is_open = False
+            self._stop_writing()
             self._loop.remove_reader(self._ours.fileno())
             self._ours.close()
+            if self._files is not None:
+                self._files.close()
+            if self._on_end is not None:
+                self._on_end()

@@ -29,6 +29,14 @@ class Loop:
         """Let go of the kernel's part of it."""
         self.selector.close()
 
+    def add_writer(self, fd: int, callback: "Callable[[], None]") -> None:
+        """Call `callback` whenever `fd` can be written to; it must not be one that is read from here as well."""
+        self.selector.register(fd, selectors.EVENT_WRITE, callback)
+
+    def remove_writer(self, fd: int) -> None:
+        """Stop waiting to write to `fd`."""
+        self.selector.unregister(fd)
+
     def add_timer(self, timer: "Callable[[float], float | None]") -> None:
         """Call `timer` with the time at each turn; it does what is due and returns when it wants the next look."""
         self._timers.append(timer)

@@ -1,5 +1,6 @@
 """The interpreter: IPython's shell, without a terminal, a history file or a folder in anybody's home."""
 
+import mmap
 import os
 import sys
 import traceback
@@ -28,6 +29,7 @@ from pyexec_guest.text import describe
 
 VALUE_CHARACTERS = 200_000
 NOTES = 20
+RESERVE_BYTES = 8 * 1024 * 1024
 _NOWHERE = os.path.join(os.sep, "nonexistent", "ipython")
 _EXIT_HINT = "To exit: use"
 
@@ -140,6 +142,15 @@ class GuestShell(InteractiveShell):
         shell.on_publish = on_publish
         return shell
 
+    def begin_here(self) -> None:
+        """Take the working directory as it is now for the one that it began in."""
+        self.starting_dir = os.getcwd()
+        self.user_ns["_dh"][:] = [self.starting_dir]
+
+    def warm(self, code: str) -> None:
+        """Run code that leaves nothing behind but modules that are imported and caches that are filled."""
+        self.run_cell(code, store_history=False)
+
     # -- running ---------------------------------------------------------------------------------------------------
 
     def run(self, code: str) -> Ran:
@@ -150,6 +161,7 @@ class GuestShell(InteractiveShell):
         self._forget_last_failure()
         self._command_code = 0
         error: BaseException | None
+        reserve = _reserve()
         try:
             result = self.run_cell(code, store_history=True)
             error = result.error_before_exec or result.error_in_exec
@@ -158,6 +170,7 @@ class GuestShell(InteractiveShell):
             self.last_execution_result = None
         except BaseException as escaped:  # noqa: BLE001 - an interrupt between two steps of IPython's own
             error = escaped
+        del reserve  # Where the program has used up all memory, saying so takes some.
         for other in self._errors:
             if other is not error:
                 ran.note(f"Showing a value failed: {describe(other)}")
@@ -277,6 +290,14 @@ class GuestShell(InteractiveShell):
     def ask_exit(self) -> None:
         """End the cell."""
         raise SystemExit
+
+
+def _reserve() -> "mmap.mmap | None":
+    """Take room in memory, which costs none as long as nothing is written to it; None where there is none left."""
+    try:
+        return mmap.mmap(-1, RESERVE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (MemoryError, OSError):
+        return None
 
 
 def _exit_of(error: SystemExit) -> "tuple[int, str]":

@@ -25,6 +25,7 @@ from pyexec.sandbox.guarding import (
     signal_name,
     start_ticks,
 )
+from pyexec.storage import artifacts
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
 
@@ -117,6 +118,7 @@ class SandboxGuard(Guarding):
             lambda: [out.catch_up(), err.catch_up()],
             self.on_display,
             connection=box.sandbox.socket,
+            files=os.path.join(self.folder, artifacts.FOLDER),
         )
         try:
             self.on_start(_started(box))

@@ -1,0 +1,99 @@
+"""Which files a turn has created or changed, as far as a quick look tells."""
+
+import os
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LOOKED_AT = 1000
+LOOK_SECONDS = 0.05
+REPORTED = 50
+LONGEST_PATH = 400
+
+_CACHES = frozenset({"__pycache__", "node_modules"})
+_CACHE_ENDINGS = (".pyc", ".pyo")
+
+_Mark = tuple[int, int, int]
+"""Size, time of the last change, inode."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that is new or not what it was; `path` counts from the folder."""
+
+    path: str
+    size: int
+    change: str
+
+
+class Watch:
+    """Compares what lies below a folder before and after a turn: sizes and times, no contents.
+
+    Hidden files and caches are left out. At most so many entries are looked at, those that lie highest first.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._before: dict[str, _Mark] = {}
+        self._complete = True
+        self._began_ns = 0
+
+    def begin(self) -> None:
+        """Look before a turn."""
+        self._before, self._complete = self._look()
+        self._began_ns = time.time_ns()
+
+    def changes(self) -> "list[Change]":
+        """Look after it; return what differs, by path."""
+        after, _ = self._look()
+        found: list[Change] = []
+        for path, mark in sorted(after.items()):
+            before = self._before.get(path)
+            if before == mark or (before is None and not self._complete and mark[1] < self._began_ns):
+                continue
+            new = before is None and self._complete
+            found.append(Change(path, mark[0], "created" if new else "changed"))
+        return found
+
+    def path_of(self, change: Change) -> str:
+        """Return where a file is."""
+        return os.path.join(self._folder, change.path)
+
+    def _look(self) -> "tuple[dict[str, _Mark], bool]":
+        """Return what there is, and whether that is all."""
+        found: dict[str, _Mark] = {}
+        if not self._folder:
+            return found, True
+        until = time.monotonic() + LOOK_SECONDS
+        folders = deque([""])
+        looked = 0
+        while folders:
+            folder = folders.popleft()
+            for entry in self._entries(folder):
+                looked += 1
+                if looked > LOOKED_AT or (looked % 64 == 0 and time.monotonic() > until):
+                    return found, False
+                path = f"{folder}/{entry.name}" if folder else entry.name
+                if not _is_told(entry.name) or len(path) > LONGEST_PATH:
+                    continue
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(path)
+                    elif entry.is_file(follow_symlinks=False):
+                        state = entry.stat(follow_symlinks=False)
+                        found[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
+                except OSError:
+                    continue  # It has gone meanwhile.
+        return found, True
+
+    def _entries(self, folder: str) -> "Iterator[os.DirEntry[str]]":
+        try:
+            with os.scandir(os.path.join(self._folder, folder)) as entries:
+                yield from entries
+        except OSError:
+            return
+
+
+def _is_told(name: str) -> bool:
+    return not (name.startswith(".") or name in _CACHES or name.endswith(_CACHE_ENDINGS)) and name.isprintable()

@@ -1,0 +1,56 @@
+"""Doing once, ahead of many forks, what each of them would else do at its first cell, figure or table.
+
+What this fills are caches and imports; no fork can tell that anything was shown.
+"""
+
+import os
+import sys
+from contextlib import suppress
+from typing import Any
+
+from pyexec_guest.displays import charts, figures, tables
+from pyexec_guest.shell.interpreter import GuestShell
+
+_CELLS = ("def f(n):\n    return n\nf(1)\nNone", "None;", "!true\n%who_ls\nNone", "import asyncio\nNone")
+
+
+def warm(shell: GuestShell) -> None:
+    """Run, draw and describe a little of everything; what cannot be done is left for the forks."""
+    names = dict(shell.user_ns)
+    for work in (_run, _draw, _describe):
+        with suppress(Exception):
+            work(shell)
+    for name in set(shell.user_ns) - set(names):
+        del shell.user_ns[name]
+    shell.user_ns.update(names)
+
+
+def _run(shell: GuestShell) -> None:
+    for cell in ("def f(n):\n    return [n]\nx = f(1)",):
+        shell.run_cell(cell, store_history=False, silent=True)
+    shell.text_of({"a": [1]})
+    shell.display_formatter.format(1)
+
+
+def _draw(_shell: GuestShell) -> None:
+    pyplot: Any = sys.modules.get("matplotlib.pyplot")
+    if pyplot is None:
+        return
+    figure, axes = pyplot.subplots()
+    axes.plot([1, 2], [1, 2], label="a")
+    axes.set_title("a")
+    axes.legend()
+    figures.draw(figure)
+    charts.chart_of(figure)
+    pyplot.close("all")
+
+
+def _describe(shell: GuestShell) -> None:
+    pandas: Any = sys.modules.get("pandas")
+    if pandas is None:
+        return
+    frame = pandas.DataFrame({"a": [1, 2], "b": ["a", "b"]})
+    tables.from_pandas(frame)
+    shell.text_of(frame)
+    frame.describe()
+    frame.to_csv(os.devnull)
