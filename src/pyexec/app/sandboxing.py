@@ -6,26 +6,30 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from pyexec.domain.limits import MEGABYTE
+from pyexec.app.sandboxes import memory_together
+from pyexec.domain.sandboxes import WAIVABLE
+from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.executions.sandboxed import Sandboxing
 from pyexec.settings import Settings
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.orders import KeeperOrders
-from pyexec.walls.bubblewrap.python import WANTED
 from pyexec.walls.bubblewrap.wall import BubblewrapWall
 
+KEEPER = "pyexec.app.sandbox_keeper"
 _KEEPER_NEEDS = ("PATH", "LD_LIBRARY_PATH")
 
 
-def open_sandboxing(settings: Settings, folder: StateFolder) -> Sandboxing | None:
+def open_sandboxing(settings: Settings, folder: StateFolder, environments: SandboxEnvironments) -> Sandboxing | None:
     """Return how executions are put into sandboxes; None where there can be none. Starts nothing."""
     if sys.platform != "linux":
         return None
-    orders = _keeper_orders(settings, folder)
+    waived = [WAIVABLE[name] for name in settings.sandboxes.waived]
     return Sandboxing(
-        wall=BubblewrapWall(orders),
-        requirements=("ipython", "numpy", "pandas", "matplotlib"),
-        python=WANTED,
+        wall=BubblewrapWall(_keeper_orders(settings, folder), KEEPER),
+        environments=environments,
+        packages=settings.sandboxes.packages,
+        python=settings.sandboxes.python,
+        notes=(f"Where they cannot be had, limits are waived here: {', '.join(waived)}.",) if waived else (),
     )
 
 
@@ -33,7 +37,8 @@ def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
     orders = KeeperOrders(
         folder=Path(),
         key="",
-        budget=4096 * MEGABYTE,
+        together=memory_together(settings.sandboxes),
+        settings=settings.sandboxes,
         environ={name: settings.environ[name] for name in _KEEPER_NEEDS if name in settings.environ},
         version=version("mcp-pyexec"),
     )

@@ -7,6 +7,7 @@ from pyexec.benchmarks.service import BenchmarkService
 from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
+from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.inside import InsideExecutions
@@ -69,21 +70,25 @@ def open_services(settings: Settings) -> Services:
     retention = Retention(folder, store, settler, autosaved, settings.limits)
     if not folder.database.exists():
         retention.recover()
+    planner = Planner(
+        finder=finder,
+        store=environments,
+        names=names,
+        environ=settings.environ,
+        own_prefix=settings.prefix,
+        own_version=settings.python_version,
+        fresh_seconds=settings.environment_limits.fresh,
+    )
+    sandbox_environments = SandboxEnvironments(
+        planner=planner, finder=finder, store=environments, environ=settings.environ, directory=folder.root
+    )
     submitter = Submitter(
         folder=folder,
         store=store,
         settler=settler,
         wall=HostWall(launcher),
-        sandboxing=open_sandboxing(settings, folder),
-        planner=Planner(
-            finder=finder,
-            store=environments,
-            names=names,
-            environ=settings.environ,
-            own_prefix=settings.prefix,
-            own_version=settings.python_version,
-            fresh_seconds=settings.environment_limits.fresh,
-        ),
+        sandboxing=open_sandboxing(settings, folder, sandbox_environments),
+        planner=planner,
         autosaved=autosaved,
         limits=settings.limits,
         environ=settings.environ,

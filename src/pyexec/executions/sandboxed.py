@@ -1,10 +1,13 @@
 """What is different about an execution that runs in a sandbox."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 
-from pyexec.domain.errors import InvalidArgumentError, WallUnavailableError
+from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import ExecutionRequest
+from pyexec.environments.asking import RunPlan
+from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.sandbox.ports import Wall
 
 DIRECTORY = "/work"
@@ -26,33 +29,34 @@ class Sandboxing:
 
     Attributes:
         wall: What stands between them and the machine.
-        requirements: The packages that they all can import.
-        python: The Python that they run on, as for `python_version`.
+        environments: Plans what they run on.
+        packages: What they can import, as requirements.
+        python: The Python that they run on.
         notes: What the reader of each result should know, a sentence each.
     """
 
     wall: Wall
-    requirements: tuple[str, ...]
+    environments: SandboxEnvironments
+    packages: tuple[str, ...]
     python: str
     notes: tuple[str, ...] = ()
 
+    def plan(self, folder: Path, lock: Path, owner: str) -> RunPlan:
+        """Return what an execution in a sandbox runs on; see `SandboxEnvironments.plan`."""
+        return self.environments.plan(
+            folder=folder, holder_lock=lock, owner=owner, python=self.python, packages=self.packages
+        )
 
-def for_sandbox(request: ExecutionRequest, sandboxing: Sandboxing | None) -> ExecutionRequest:
-    """Return a request with what all sandboxes have.
+
+def check_for_sandbox(request: ExecutionRequest) -> None:
+    """See that a request asks for nothing that a sandbox has not.
 
     Raises:
-        WallUnavailableError: There are no sandboxes here.
-        InvalidArgumentError: It asks for something that a sandbox has not.
+        InvalidArgumentError: It does.
     """
-    if sandboxing is None:
-        raise WallUnavailableError(
-            "There are no sandboxes on this machine.",
-            hint="They need Linux; PYEXEC_WALL=host runs the code without one, as you.",
-        )
     for name, why in _REFUSED.items():
         if getattr(request, name):
             raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
-    return replace(request, dependencies=sandboxing.requirements, python_version=sandboxing.python)
 
 
 def turn_for_sandbox(request: ExecutionRequest) -> dict[str, object]:

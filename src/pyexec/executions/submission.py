@@ -10,7 +10,7 @@ from pathlib import Path
 
 from anyio.to_thread import run_sync
 
-from pyexec.domain.errors import PyexecError, QueueFullError
+from pyexec.domain.errors import PyexecError, QueueFullError, WallUnavailableError
 from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
@@ -26,7 +26,7 @@ from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed
 from pyexec.executions.keeping import keep_inline_code
 from pyexec.executions.placing import Placed, place, source_of
 from pyexec.executions.requests import CheckedRequest, check_request
-from pyexec.executions.sandboxed import DIRECTORY, Sandboxing, for_sandbox, turn_for_sandbox
+from pyexec.executions.sandboxed import DIRECTORY, Sandboxing, check_for_sandbox, turn_for_sandbox
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import LOCK, Claim, claim
 from pyexec.sandbox.ports import Launch, Preparing, Wall
@@ -106,7 +106,7 @@ class Submitter:
         try:
             plan = self._plan(ready)
             companions = self._companions(ready)
-            execution = _new_record(principal, ready, plan)
+            execution = _new_record(principal, ready, plan, self._sandboxes().notes if request.sandboxed else ())
             self._start(execution, ready, plan, companions)
         except BaseException:
             _discard(ready.folder)
@@ -118,7 +118,8 @@ class Submitter:
     def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":
         """Check a request and put its source into a folder; or return the execution that it repeats."""
         if request.sandboxed:
-            request = for_sandbox(request, self._sandboxing)
+            self._sandboxes()
+            check_for_sandbox(request)
         checked = check_request(request, self._limits, self._directory)
         if checked.request.request_id is not None:
             known = self._store.by_request(principal.key, checked.request.request_id)
@@ -179,8 +180,18 @@ class Submitter:
             env.setdefault("PYTHONUNBUFFERED", "1")
         return env
 
+    def _sandboxes(self) -> Sandboxing:
+        if self._sandboxing is None:
+            raise WallUnavailableError(
+                "There are no sandboxes on this machine, because they need Linux.",
+                hint="With PYEXEC_WALL=host code runs without one, as you.",
+            )
+        return self._sandboxing
+
     def _plan(self, ready: "_Ready") -> RunPlan:
         request = ready.checked.request
+        if request.sandboxed:
+            return self._sandboxes().plan(ready.folder, ready.lock, ready.owner)
         harness = request.harness or Harness()
         plan = self._planner.plan(
             Asked(
@@ -232,7 +243,12 @@ class Submitter:
             held.release()
 
     def _wall_for(self, ready: "_Ready") -> Wall:
-        return self._sandboxing.wall if self._sandboxing and ready.checked.request.sandboxed else self._wall
+        return self._sandboxes().wall if ready.checked.request.sandboxed else self._wall
+
+    def _build_environment(self, ready: "_Ready") -> Mapping[str, str]:
+        if ready.checked.request.sandboxed:
+            return self._sandboxes().environments.build_environ
+        return {**ready.env, **patience(ready.env)}
 
     def _launch(
         self, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]", queue: Path, held: Claim
@@ -252,7 +268,7 @@ class Submitter:
             python_at=len(harness.before),
             guest=_turn(ready) if harness.guest else None,
             prepare=tuple(
-                Preparing(argv=planned.prepare.argv, env={**one.env, **patience(one.env)}, stdin=planned.prepare.stdin)
+                Preparing(argv=planned.prepare.argv, env=self._build_environment(one), stdin=planned.prepare.stdin)
                 for one, planned in programs
                 if planned.prepare is not None
             ),
@@ -266,7 +282,7 @@ class Submitter:
         )
 
 
-def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution:
+def _new_record(principal: Principal, ready: _Ready, plan: RunPlan, notes: tuple[str, ...]) -> Execution:
     checked, program = ready.checked, ready.placed.program
     request = checked.request
     kept = () if program.result is None else (_kept(ready.id, program.result),)
@@ -282,8 +298,8 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         strategy=plan.strategy,
         python=legible(plan.python),
         python_version=plan.python_version,
-        notes=(*plan.notes, *kept),
-        dependencies=_asked_for(request),
+        notes=(*plan.notes, *kept, *notes),
+        dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,
         created_at=time.time(),
@@ -307,12 +323,6 @@ def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
         folder=ready.folder,
         stdin=ready.checked.request.stdin,
     )
-
-
-def _asked_for(request: ExecutionRequest) -> tuple[str, ...] | None:
-    if request.dependencies is None or request.sandboxed:
-        return None
-    return tuple(masked(one) for one in request.dependencies)
 
 
 def _turn(ready: _Ready) -> dict[str, object]:

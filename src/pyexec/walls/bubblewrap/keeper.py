@@ -14,7 +14,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from contextlib import suppress
@@ -23,7 +22,7 @@ from typing import Any
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.guarding import SOCKET_NAME, Loop, bind_in, may_talk, receive_orders
-from pyexec.walls.bubblewrap.families import Families
+from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 
@@ -41,8 +40,8 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """Serves connections until it is told to end, or has been idle for long enough."""
 
-    def __init__(self, orders: KeeperOrders, server: socket.socket) -> None:
-        self._families = Families(orders)
+    def __init__(self, families: Families, server: socket.socket) -> None:
+        self._families = families
         self._server = server
         self._loop = Loop()
         self._lock = threading.Lock()
@@ -133,9 +132,11 @@ class Keeper:
             _log.warning("no sandboxes are kept ready for %s: %s", request.get("environment"), error)
 
 
-def main() -> int:
-    """Be the keeper; return the exit status of the process that was started, which is not the one that stays."""
-    orders = KeeperOrders.from_json(sys.stdin.read())
+def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
+    """Be the keeper; return the exit status of the process that was started, which is not the one that stays.
+
+    Says on standard output that it is up, or why it cannot be.
+    """
     lock = os.open(orders.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -145,8 +146,7 @@ def main() -> int:
         return 0
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
-        server = _listen(orders.folder)
-        keeper = Keeper(orders, server)
+        keeper = Keeper(Families(orders, inside_of), _listen(orders.folder))
     except PyexecError as error:
         _say(error.sentence())
         return 1
@@ -175,7 +175,3 @@ def _say(line: str) -> None:
     for fd in (0, 1):
         os.dup2(null, fd)
     os.close(null)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

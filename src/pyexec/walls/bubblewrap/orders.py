@@ -4,9 +4,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pyexec.domain.limits import SandboxLimits
-from pyexec.walls.bubblewrap.contents import PRELOADED
+from pyexec.domain.sandboxes import SandboxSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,24 +16,18 @@ class KeeperOrders:
 
     Attributes:
         folder: The keeper's own folder: its lock, its socket, its log.
-        key: Tells control groups of one state folder from those of another.
-        budget: What the memory limits of all sandboxes may come to together, in bytes.
-        limits: Of each sandbox.
-        ready: How many sandboxes of each environment are kept ready.
-        preloaded: What is imported ahead, where the environment has it.
-        waived: The limits that need not be held.
-        environ: What our own interpreter and the package installer need to start.
+        key: Tells control groups of one keeper from those of another.
+        together: What the memory limits of all sandboxes may come to together, in bytes.
+        settings: What the operator has set.
+        environ: What our own interpreter and those of sandboxes need to start.
         version: Of pyexec.
     """
 
     folder: Path
     key: str
-    budget: int
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
-    ready: int = 2
-    preloaded: tuple[str, ...] = PRELOADED
-    waived: tuple[str, ...] = ()
-    environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    together: int
+    settings: SandboxSettings
+    environ: Mapping[str, str] = field(repr=False)
     version: str
 
     def to_json(self) -> str:
@@ -42,13 +37,8 @@ class KeeperOrders:
     @classmethod
     def from_json(cls, text: str) -> "KeeperOrders":
         """Return the orders that a text holds."""
-        values = json.loads(text)
-        return cls(
-            **values
-            | {
-                "folder": Path(values["folder"]),
-                "limits": SandboxLimits(**values["limits"]),
-                "preloaded": tuple(values["preloaded"]),
-                "waived": tuple(values["waived"]),
-            }
-        )
+        values: dict[str, Any] = json.loads(text)
+        given: dict[str, Any] = values["settings"]
+        tuples = {name: tuple(given[name]) for name in ("packages", "preloaded", "waived") if given[name] is not None}
+        settings = SandboxSettings(**given | tuples | {"limits": SandboxLimits(**given["limits"])})
+        return cls(**values | {"folder": Path(values["folder"]), "settings": settings})

@@ -16,7 +16,6 @@ from pyexec.sandbox.ports import Launch
 from pyexec.storage.locks import held
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 
-KEEPER = "pyexec.walls.bubblewrap.keeper"
 UP = "up"
 START_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
@@ -27,12 +26,17 @@ class BubblewrapWall:
     """Runs executions in sandboxes, which the keeper of the sandboxes owns; starts that when it is not there.
 
     May be used from several threads.
+
+    Args:
+        orders: What the keeper is told.
+        program: The module that is the keeper.
     """
 
     name = "bubblewrap"
 
-    def __init__(self, orders: KeeperOrders) -> None:
+    def __init__(self, orders: KeeperOrders, program: str) -> None:
         self._orders = orders
+        self._program = program
         self._lock = threading.Lock()
         self._staying: socket.socket | None = None
 
@@ -122,7 +126,7 @@ class BubblewrapWall:
             log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:
                 said = start_detached(
-                    [sys.executable, "-I", "-m", KEEPER],
+                    [sys.executable, "-I", "-m", self._program],
                     env=self._orders.environ,
                     stdin=self._orders.to_json().encode(),
                     log=log,
