@@ -40,5 +40,6 @@ class KeeperOrders:
         values: dict[str, Any] = json.loads(text)
         given: dict[str, Any] = values["settings"]
         tuples = {name: tuple(given[name]) for name in ("packages", "preloaded", "waived") if given[name] is not None}
-        settings = SandboxSettings(**given | tuples | {"limits": SandboxLimits(**given["limits"])})
-        return cls(**values | {"folder": Path(values["folder"]), "settings": settings})
+        given = {**given, **tuples, "limits": SandboxLimits(**given["limits"])}
+        values = {**values, "folder": Path(values["folder"]), "settings": SandboxSettings(**given)}
+        return cls(**values)
