@@ -2,16 +2,28 @@
 
 import sys
 from functools import partial
+from pathlib import Path
 
 from pyexec.app.sandboxes import inside_of
-from pyexec.walls.bubblewrap.keeper import keep
+from pyexec.domain.errors import WallUnavailableError
+from pyexec.environments.store import EnvironmentStore
+from pyexec.walls.bubblewrap.contents import Inside
+from pyexec.walls.bubblewrap.keeper import LOCK, keep
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 
 
 def main() -> int:
     """Be the keeper; see `keep`."""
     orders = KeeperOrders.from_json(sys.stdin.read())
-    return keep(orders, partial(inside_of, settings=orders.settings, environ=orders.environ))
+    return keep(orders, partial(_leased, orders))
+
+
+def _leased(orders: KeeperOrders, environment: Path) -> Inside:
+    """Say what is inside for an environment, which stays where it is as long as this process does."""
+    store = EnvironmentStore(environment.parent)
+    if store.lease(environment.name, orders.key, orders.folder / LOCK) is None:
+        raise WallUnavailableError(f"The environment {environment} is being made or removed.", hint="Try again.")
+    return inside_of(environment, orders.settings, orders.environ)
 
 
 if __name__ == "__main__":

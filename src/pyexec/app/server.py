@@ -3,12 +3,14 @@
 import importlib
 import logging
 from contextlib import suppress
+from functools import partial
 
 import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.app.lazy import LazyServices
 from pyexec.app.principal import local_principal
+from pyexec.app.warming import warm_sandboxes
 from pyexec.app.wire import claim_stdout
 from pyexec.domain.errors import PyexecError
 from pyexec.mcp.server import build_server
@@ -16,16 +18,21 @@ from pyexec.settings import Settings
 
 _log = logging.getLogger(__name__)
 
+SANDBOXES = "execute"
+"""The toolset whose tools run code in sandboxes."""
+
 WARM_UP_AFTER_SECONDS = 0.5
 
 
 async def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until it hangs up. What it started goes on."""
     services = LazyServices(settings)
-    server = build_server(services, local_principal, settings.wait_seconds, settings.toolsets)
+    sandboxed = settings.sandboxes.wall != "host"
+    server = build_server(services, local_principal, settings.wait_seconds, settings.toolsets, sandboxed=sandboxed)
     try:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_look_after, services)
+            warm = sandboxed and SANDBOXES in settings.toolsets
+            tasks.start_soon(partial(_look_after, services, warm=warm))
             claim_stdout()
             await server.run_stdio_async(show_banner=False)
             tasks.cancel_scope.cancel()
@@ -40,8 +47,8 @@ def _import_ahead() -> None:
             importlib.import_module(name)
 
 
-async def _look_after(services: LazyServices) -> None:
-    """Open the services once the client has had its first answer, then sweep now and then."""
+async def _look_after(services: LazyServices, *, warm: bool) -> None:
+    """Open the services once the client has had its first answer, have sandboxes ready, then sweep now and then."""
     await anyio.sleep(WARM_UP_AFTER_SECONDS)
     await run_sync(_import_ahead)
     try:
@@ -52,3 +59,5 @@ async def _look_after(services: LazyServices) -> None:
     async with anyio.create_task_group() as sweepers:
         sweepers.start_soon(opened.retention.sweep_forever)
         sweepers.start_soon(opened.environments.sweep_forever)
+        if warm:
+            sweepers.start_soon(warm_sandboxes, opened.executions)

@@ -18,6 +18,7 @@ from pyexec.executions.submission import Submitter
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
 from pyexec.quality.service import QualityService
+from pyexec.sandbox.ports import Wall
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.scripts.library import ScriptLibrary
 from pyexec.settings import Settings
@@ -43,11 +44,13 @@ class Services:
     autosaved: AutosavedScripts
     quality: QualityService
     launcher: Launcher
+    walls: tuple[Wall, ...]
     database: Database
 
     def close(self) -> None:
         """Let go of what this process holds; executions go on."""
-        self.launcher.close()
+        for wall in self.walls:
+            wall.close()
         self.database.close()
 
 
@@ -82,12 +85,14 @@ def open_services(settings: Settings) -> Services:
     sandbox_environments = SandboxEnvironments(
         planner=planner, finder=finder, store=environments, environ=settings.environ, directory=folder.root
     )
+    host = HostWall(launcher)
+    sandboxing = open_sandboxing(settings, folder, sandbox_environments)
     submitter = Submitter(
         folder=folder,
         store=store,
         settler=settler,
-        wall=HostWall(launcher),
-        sandboxing=open_sandboxing(settings, folder, sandbox_environments),
+        wall=host,
+        sandboxing=sandboxing,
         planner=planner,
         autosaved=autosaved,
         limits=settings.limits,
@@ -118,5 +123,6 @@ def open_services(settings: Settings) -> Services:
             wait_seconds=settings.wait_seconds,
         ),
         launcher=launcher,
+        walls=(host, *([sandboxing.wall] if sandboxing else [])),
         database=database,
     )

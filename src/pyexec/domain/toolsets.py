@@ -10,7 +10,7 @@ TOOLSETS: Mapping[str, str] = {
     "benchmarks": "Measure and compare programs.",
     "profiles": "Show what takes time, calls or memory in a program.",
     "quality": "Format and analyse code.",
-    "execute": "Run Python as in a notebook, with values, pictures and tables; without a wall yet.",
+    "execute": "Run Python as in a notebook, with values, pictures and tables; in a sandbox.",
 }
 """What each is for."""
 
@@ -19,7 +19,7 @@ DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "pr
 
 
 NAMED_ONLY = frozenset({"execute"})
-"""Those that `all` does not mean: who wants code to be executed without a wall says so by name."""
+"""Those that `all` does not mean: sandboxes take memory and a second Python, so who wants them says so by name."""
 
 
 def parse_toolsets(text: str) -> tuple[str, ...]:

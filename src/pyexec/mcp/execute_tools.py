@@ -2,7 +2,7 @@
 
 import base64
 import time
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastmcp import Context, FastMCP
 from fastmcp.tools import ToolResult
@@ -22,10 +22,17 @@ from pyexec.mcp.views_execute import PICTURES, is_picture, picture_part, python_
 from pyexec.sandbox.guest import GUEST_MAIN, GUEST_NEEDS
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
-EXECUTE_PYTHON = (
-    "Run Python as a notebook cell does, in a fresh interpreter on this machine (no sandbox).\n\n"
+_ANSWERS = (
     "Answers with the last expression's value, output, figures as pictures with their numbers, tables by their first "
-    "rows, files as links. Top-level await, %magics and !commands work. Name packages in dependencies."
+    "rows, files as links. Top-level await, %magics and !commands work."
+)
+IN_A_SANDBOX = (
+    "Run Python as a notebook cell does, in a fresh sandbox: no network, no files of this machine, gone afterwards.\n\n"
+    f"{_ANSWERS} numpy, pandas, polars, scipy, scikit-learn, matplotlib and more are there."
+)
+ON_THE_HOST = (
+    "Run Python as a notebook cell does, in a fresh interpreter on this machine (no sandbox).\n\n"
+    f"{_ANSWERS} Name packages in dependencies."
 )
 KIND = "cell"
 TIMEOUT_SECONDS = 30.0
@@ -35,13 +42,51 @@ Code = Annotated[str, Field(description="Python; the value of its last expressio
 
 
 def add_execute_tools(server: FastMCP, desk: Desk) -> None:
-    """Add `execute_python` to the server."""
+    """Add `execute_python` to the server: for sandboxes, or for the host where the operator has said so."""
+    add = _add_for_sandboxes if desk.sandboxed else _add_for_the_host
+    add(server, desk)
 
+
+def _add_for_sandboxes(server: FastMCP, desk: Desk) -> None:
     @server.tool(
         tags={"execution", "sync"},
         output_schema=PythonResult.output_schema(),
         annotations=RUNS_CODE,
-        description=EXECUTE_PYTHON,
+        description=IN_A_SANDBOX,
+    )
+    async def execute_python(
+        context: Context,
+        *,
+        code: Code,
+        timeout_seconds: arg.TimeoutSeconds = TIMEOUT_SECONDS,
+        env_vars: arg.EnvVars = None,
+        stdin: arg.Stdin = None,
+        wait_seconds: arg.WaitSeconds = None,
+        job_label: arg.JobLabel = None,
+        max_output_bytes: arg.MaxOutputBytes = None,
+        request_id: arg.RequestId = None,
+        markdown_output: arg.MarkdownOutput = True,
+    ) -> ToolResult:
+        request = ExecutionRequest(
+            kind=KIND,
+            script_content=code,
+            timeout_seconds=timeout_seconds,
+            env_vars=env_vars or {},
+            stdin=stdin,
+            label=job_label,
+            request_id=request_id,
+            harness=Harness(guest=True),
+            sandboxed=True,
+        )
+        return await _answer(desk, context, request, _Asked(wait_seconds, max_output_bytes, markdown_output))
+
+
+def _add_for_the_host(server: FastMCP, desk: Desk) -> None:
+    @server.tool(
+        tags={"execution", "sync"},
+        output_schema=PythonResult.output_schema(),
+        annotations=RUNS_CODE,
+        description=ON_THE_HOST,
     )
     async def execute_python(
         context: Context,
@@ -75,26 +120,37 @@ def add_execute_tools(server: FastMCP, desk: Desk) -> None:
             request_id=request_id,
             harness=Harness(options=(str(GUEST_MAIN),), guest=True),
         )
+        return await _answer(desk, context, request, _Asked(wait_seconds, max_output_bytes, markdown_output))
 
-        async def work() -> PythonResult:
-            reading, made = await run_to_reading(
-                desk, context, request, wait_seconds=wait_seconds, max_output_bytes=max_output_bytes
-            )
-            service = (await desk.services.get()).executions
-            turn = await service.turn_of(reading.execution)
-            artifacts = await service.artifacts(desk.principal(), reading.execution.id)
-            result = python_result(reading, time.time(), made, turn, artifacts)
-            result.pictures.extend(await _pictures(desk, result.job_id, turn))
-            return result
 
-        return await answer(
-            work,
-            render_python,
-            PythonResult,
-            markdown=markdown_output,
-            failed=has_error,
-            more=_more,
+class _Asked(NamedTuple):
+    """How the caller wants the answer."""
+
+    wait_seconds: float | None
+    max_output_bytes: int | None
+    markdown: bool
+
+
+async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked: _Asked) -> ToolResult:
+    async def work() -> PythonResult:
+        reading, made = await run_to_reading(
+            desk, context, request, wait_seconds=asked.wait_seconds, max_output_bytes=asked.max_output_bytes
         )
+        service = (await desk.services.get()).executions
+        turn = await service.turn_of(reading.execution)
+        artifacts = await service.artifacts(desk.principal(), reading.execution.id)
+        result = python_result(reading, time.time(), made, turn, artifacts)
+        result.pictures.extend(await _pictures(desk, result.job_id, turn))
+        return result
+
+    return await answer(
+        work,
+        render_python,
+        PythonResult,
+        markdown=asked.markdown,
+        failed=has_error,
+        more=_more,
+    )
 
 
 async def _pictures(desk: Desk, job_id: str, turn: Turn | None) -> list[tuple[str, bytes]]:

@@ -15,7 +15,9 @@ Server = FastMCP
 
 def add_own_server_tools(server: Server, services: ServicesSource, principal: Callable[[], Principal]) -> None:
     """Add what somebody needs whose own tools hand back jobs: state and result, list, cancel, prune."""
-    desk = Desk(services=services, principal=principal, cancellations=CancellationWatch(), wait_seconds=0)
+    desk = Desk(
+        services=services, principal=principal, cancellations=CancellationWatch(), wait_seconds=0, sandboxed=False
+    )
     for add in (
         job_tools.add_py_job_status,
         job_tools.add_py_list_jobs,

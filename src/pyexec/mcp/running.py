@@ -83,12 +83,13 @@ class ServicesSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What tools need at hand: services, who asks, and the default wait."""
+    """What tools need at hand: services, who asks, the default wait, and whether cells run in sandboxes."""
 
     services: ServicesSource
     principal: Callable[[], Principal]
     cancellations: CancellationWatch
     wait_seconds: float
+    sandboxed: bool
 
 
 async def run(

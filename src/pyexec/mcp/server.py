@@ -28,8 +28,18 @@ def build_server(
     principal: Callable[[], Principal],
     wait_seconds: float,
     toolsets: tuple[str, ...] = DEFAULT_TOOLSETS,
+    *,
+    sandboxed: bool = True,
 ) -> FastMCP:
-    """Build the server. The services are not opened before the first call that needs them."""
+    """Build the server. The services are not opened before the first call that needs them.
+
+    Args:
+        services: Where they come from.
+        principal: Tells who asks.
+        wait_seconds: How long a call waits where the caller does not say.
+        toolsets: Which tools there are.
+        sandboxed: Whether `execute_python` runs code in sandboxes; else on the host.
+    """
     cancellations = CancellationWatch()
     server = FastMCP(
         name="pyexec",
@@ -39,6 +49,12 @@ def build_server(
         mask_error_details=True,
     )
     server.add_transform(Listing())
-    desk = Desk(services=services, principal=principal, cancellations=cancellations, wait_seconds=wait_seconds)
+    desk = Desk(
+        services=services,
+        principal=principal,
+        cancellations=cancellations,
+        wait_seconds=wait_seconds,
+        sandboxed=sandboxed,
+    )
     add_toolsets(server, desk, toolsets)
     return server

@@ -55,3 +55,7 @@ class Wall(Protocol):
             KeeperUnavailableError: No keeper could be had; nothing was started.
         """
         ...
+
+    def close(self) -> None:
+        """Let go of what this process holds for it; executions go on."""
+        ...

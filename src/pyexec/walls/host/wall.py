@@ -21,3 +21,7 @@ class HostWall:
         mark = {MARK: launch.execution_id}
         prepare = tuple(replace(one, env={**one.env, **mark}) for one in launch.prepare)
         hand_over(self._launcher, replace(launch, env={**launch.env, **mark}, prepare=prepare))
+
+    def close(self) -> None:
+        """See `Wall.close`."""
+        self._launcher.close()
