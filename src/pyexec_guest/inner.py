@@ -4,6 +4,7 @@ import atexit
 import os
 import sys
 import threading
+from typing import Any
 
 from pyexec_guest.loop import Prepared, prepare, serve_prepared
 from pyexec_guest.streams import flush_standard
@@ -37,8 +38,10 @@ class InnerGuest:
 
 def _finish() -> None:
     """Do what the interpreter does at its end, which a fork of another program never comes to."""
-    threading._shutdown()  # type: ignore[attr-defined] # noqa: SLF001 - waits for threads that are no daemons
-    atexit._run_exitfuncs()  # noqa: SLF001 - there is no other way to it
+    threads: Any = threading
+    exits: Any = atexit
+    threads._shutdown()  # noqa: SLF001 - waits for threads that are no daemons
+    exits._run_exitfuncs()  # noqa: SLF001 - there is no other way to it
     flush_standard()
 
 

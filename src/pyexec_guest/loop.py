@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from pyexec_guest import introspect, limits, protocol
 from pyexec_guest.attribution import Threads, Turn
-from pyexec_guest.changes import REPORTED, Watch
+from pyexec_guest.changes import REPORTED, Change, Watch
 from pyexec_guest.channel import Channel, Interrupts
 from pyexec_guest.displays.desk import Displays
 from pyexec_guest.hooks import ImportHooks
@@ -94,6 +94,8 @@ class Loop:
         self._shell = prepared.shell
         self._sender = Sender(self._piece, channel.alone) if send_files else None
         self._watch = Watch(introspect.directory())
+        self._headroom = limits.Headroom()
+        self._shell.on_end_of_code = self._headroom.use
         self._displays.connect(self._show, self._sender or (Folder(files) if files else None))
         spawning = Spawning(self._shell.inputs)
         prepared.hooks.after("multiprocessing.spawn", spawning.patch)
@@ -164,8 +166,10 @@ class Loop:
         self._streams.begin(request.get("stdin"))
         ran = Ran(status="error", exit_code=INTERNAL_CODE)
         with set_for_a_turn(request.get("env")), contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
+            self._headroom.keep()
             ran = self._shell.run(_code_of(request))
             self._displays.finish()
+        self._headroom.use()
         ran = self._settled(ran)
         for note in self._displays.notes():
             ran.note(note)
@@ -185,18 +189,20 @@ class Loop:
         found = self._watch.changes()
         if len(found) > REPORTED:
             ran.note(f"{len(found) - REPORTED} more files were created or changed than are listed.")
-        left_out: list[str] = []
-        for one in found[:REPORTED] if send and self._sender is not None else ():
-            try:
-                sent = self._sender.keep_file(one.path, self._watch.path_of(one))
-            except OSError:
-                continue  # It has been removed meanwhile, or is not ours to read.
-            if sent is None:
-                left_out.append(one.path)
+        left_out = [one.path for one in found[:REPORTED] if send and not self._is_handed_over(one)]
         if left_out:
             names = ", ".join(left_out[:NAMED]) + (" …" if len(left_out) > NAMED else "")
             ran.note(f"Too large to be handed over, and lost with the sandbox: {clip(names, 500)}.")
         return [{"path": one.path, "size": one.size, "change": one.change} for one in found[:REPORTED]]
+
+    def _is_handed_over(self, change: Change) -> bool:
+        """Send a file where its reader cannot get at it otherwise; tell whether that went well."""
+        if self._sender is None:
+            return True
+        try:
+            return self._sender.keep_file(change.path, self._watch.path_of(change)) is not None
+        except OSError:
+            return True  # It has been removed meanwhile, or is not ours to read.
 
     def _settled(self, ran: Ran) -> Ran:
         """Say that it was interrupted, where the interrupt came so late that the cell itself did not see it."""

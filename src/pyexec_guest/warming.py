@@ -11,7 +11,7 @@ from typing import Any
 from pyexec_guest.displays import charts, figures, tables
 from pyexec_guest.shell.interpreter import GuestShell
 
-_CELLS = ("def f(n):\n    return n\nf(1)\nNone", "None;", "!true\n%who_ls\nNone", "import asyncio\nNone")
+_CELL = "def f(n):\n    return [n]\nx = f(1)"
 
 
 def warm(shell: GuestShell) -> None:
@@ -26,8 +26,7 @@ def warm(shell: GuestShell) -> None:
 
 
 def _run(shell: GuestShell) -> None:
-    for cell in ("def f(n):\n    return [n]\nx = f(1)",):
-        shell.run_cell(cell, store_history=False, silent=True)
+    shell.run_cell(_CELL, store_history=False)
     shell.text_of({"a": [1]})
     shell.display_formatter.format(1)
 

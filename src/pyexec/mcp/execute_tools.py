@@ -139,7 +139,7 @@ async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked
         service = (await desk.services.get()).executions
         turn = await service.turn_of(reading.execution)
         artifacts = await service.artifacts(desk.principal(), reading.execution.id)
-        result = python_result(reading, time.time(), made, turn, artifacts)
+        result = python_result(reading, time.time(), made, turn, artifacts, reading.execution.directory)
         result.pictures.extend(await _pictures(desk, result.job_id, turn))
         return result
 
@@ -177,6 +177,6 @@ def _more(result: PythonResult) -> list[ContentBlock]:
     links = [
         ResourceLink(type="resource_link", name=file.name, uri=file.uri, mime_type=file.media_type, size=file.size)
         for file in result.files or []
-        if not file.media_type.startswith("image/")
+        if file.uri.startswith("job-file:") and not file.media_type.startswith("image/")
     ]
     return [*pictures, *links[:LINKS]]

@@ -8,6 +8,7 @@ from pyexec.mcp.results_execute import PythonResult, Shown
 COLUMNS = 20
 CELL_CHARACTERS = 60
 ROWS = 10
+FILES = 20
 
 
 def render_python(result: PythonResult) -> str:
@@ -26,7 +27,8 @@ def render_python(result: PythonResult) -> str:
     shown = {display.uri for display in result.displays or []}
     others = [file for file in result.files or [] if file.uri not in shown]
     if others:
-        parts.append("Files: " + ", ".join(f"`{file.uri}` ({file.size} bytes)" for file in others))
+        more = f", and {len(others) - FILES} more" if len(others) > FILES else ""
+        parts.append("Files: " + ", ".join(f"`{file.uri}` ({file.size} bytes)" for file in others[:FILES]) + more)
     if result.success and not (result.stdout or result.stderr or result.result or result.displays):
         parts.append("It printed nothing and has no value.")
     return "\n\n".join(part for part in parts if part)

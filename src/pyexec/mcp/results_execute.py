@@ -31,7 +31,7 @@ class Shown(BaseModel):
 
 
 class PythonFile(BaseModel):
-    """A file that belongs to the job."""
+    """A file that belongs to the job, or that the code has made or changed in its directory."""
 
     name: str
     size: int

@@ -1,10 +1,12 @@
 """From what a guest said to the structured result of `execute_python`."""
 
 import json
+import mimetypes
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pyexec.domain.turns import Display, Failure, Part, Turn
+from pyexec.domain.turns import Display, Failure, Part, Turn, TurnFile
 from pyexec.mcp.results_execute import PythonException, PythonFile, PythonResult, Shown
 from pyexec.mcp.views import run_result
 
@@ -24,15 +26,25 @@ _MAGIC = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 
 
 def python_result(
-    reading: "Reading", now: float, environment: "Answer", turn: Turn | None, artifacts: "Sequence[Artifact]"
+    reading: "Reading",
+    now: float,
+    environment: "Answer",
+    turn: Turn | None,
+    artifacts: "Sequence[Artifact]",
+    directory: str | None = None,
 ) -> PythonResult:
-    """Return the result of `execute_python`, but for its pictures."""
+    """Return the result of `execute_python`, but for its pictures.
+
+    `directory` is where the code left its files, where the client has it too; else they are among the artifacts.
+    """
     base = run_result(reading, now, environment)
     turn = turn or Turn()
     files = [
         PythonFile(name=one.name, size=one.size, media_type=one.media_type, uri=uri_of(base.job_id, one.name))
         for one in artifacts
     ]
+    if directory is not None:
+        files += [_file_in(directory, one) for one in turn.files if one.kept_as is None]
     outcome = reading.execution.outcome
     notes = [*(base.notes or []), *turn.notes, *_own_notes(turn)]
     fields = base.model_dump(exclude={"stderr", "notes"})
@@ -78,6 +90,11 @@ def is_picture(media_type: str, data: bytes) -> bool:
 def uri_of(job_id: str, name: str) -> str:
     """Return where a file of a job can be read."""
     return f"job-file://{job_id}/{name}"
+
+
+def _file_in(directory: str, file: TurnFile) -> PythonFile:
+    media_type = mimetypes.guess_type(file.path)[0] or "application/octet-stream"
+    return PythonFile(name=file.path, size=file.size, media_type=media_type, uri=Path(directory, file.path).as_uri())
 
 
 def _own_notes(turn: Turn) -> list[str]:

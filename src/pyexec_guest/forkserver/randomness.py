@@ -16,6 +16,9 @@ def begin_anew() -> None:
     if tempfile is not None:
         # It tells processes apart by their pid, which forks in pid namespaces of their own have in common.
         tempfile._name_sequence = None  # noqa: SLF001 - there is no other way
+    multiprocessing: Any = sys.modules.get("multiprocessing")
+    if multiprocessing is not None:
+        multiprocessing.current_process().authkey = os.urandom(32)
     ssl: Any = sys.modules.get("ssl")
     if ssl is not None:
         # OpenSSL goes by the pid as well.

@@ -20,6 +20,7 @@ MAX_FRAMES_BYTES = 64 * 1024 * 1024
 _GULP_BYTES = 256 * 1024
 _UNSENT_BYTES = 1024 * 1024
 _KIND_CHARACTERS = 40
+_EVENTS = ("display", "told", "file")
 
 
 class GuestLink:
@@ -58,6 +59,9 @@ class GuestLink:
         self._room = MAX_FRAMES_BYTES
         self._greeted = False
         self._ended = False
+        self._number = 0
+        # Beside a program of the user's own there may be more that speaks; a sandbox is ended at its first false word.
+        self._judges = connection is not None
         self._closing = False
         self._theirs: socket.socket | None = None
         if connection is None:
@@ -130,6 +134,10 @@ class GuestLink:
                 self._break_off("it does not speak as a guest of this version does")
                 return
             self._send(self._request)
+        fault = self._fault_of(message) if self._judges and kind != "hello" else None
+        if fault is not None:
+            self._break_off(fault)
+            return
         what = message.get("k") if kind == "event" else None
         if what == "file":
             self._take_file(message)
@@ -141,6 +149,25 @@ class GuestLink:
             self._send({"op": "ack", "n": message.get("n")})
         if what == "display":
             self._on_display(str(message.get("kind"))[:_KIND_CHARACTERS])
+
+    def _fault_of(self, message: "dict[str, Any]") -> "str | None":
+        """Return why a frame cannot come here, in the words of whoever reads the frames."""
+        kind = message.get("t")
+        if message.get("turn") != self._request["turn"]:
+            return "a frame for another turn"
+        if kind == "late":
+            return None
+        if kind not in ("event", "done"):
+            return f"a frame of type {str(kind)[:_KIND_CHARACTERS]!r} within a turn"
+        return "a frame after the terminal one" if self._ended else self._fault_in_order(kind, message)
+
+    def _fault_in_order(self, kind: str, message: "dict[str, Any]") -> "str | None":
+        self._number += 1
+        if message.get("n") != self._number or isinstance(message.get("n"), bool):
+            return f"frame {str(message.get('n'))[:_KIND_CHARACTERS]} where {self._number} was due"
+        if kind == "event" and message.get("k") not in _EVENTS:
+            return f"an event of kind {str(message.get('k'))[:_KIND_CHARACTERS]!r}"
+        return None
 
     def _take_file(self, message: "dict[str, Any]") -> None:
         """Write a piece of a file down as such, and note among the frames that it came."""

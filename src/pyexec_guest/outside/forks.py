@@ -1,5 +1,6 @@
 """The owner's side: a fork server, and the sandboxes it forks. Everything held here is a descriptor."""
 
+import fcntl
 import os
 import select
 import signal
@@ -24,7 +25,9 @@ from pyexec_guest.orders import (
     unpack_report,
 )
 
+OUTPUT_PIPE_BYTES = 1024 * 1024
 _PIPES = 3
+_SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 
 
 class ForkServerGoneError(Exception):
@@ -157,6 +160,10 @@ class ForkServer:
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(_PIPES)]
         news, *output = (reading for reading, _ in pipes)
         writing = [fd for _, fd in pipes]
+        for fd in output:
+            # Small pipes make a sandbox that prints a lot wait; where there is no room for large ones, they work too.
+            with suppress(OSError):
+                fcntl.fcntl(fd, _SET_PIPE_SIZE, OUTPUT_PIPE_BYTES)
         try:
             with theirs:
                 try:

@@ -1,6 +1,5 @@
 """The interpreter: IPython's shell, without a terminal, a history file or a folder in anybody's home."""
 
-import mmap
 import os
 import sys
 import traceback
@@ -29,7 +28,6 @@ from pyexec_guest.text import describe
 
 VALUE_CHARACTERS = 200_000
 NOTES = 20
-RESERVE_BYTES = 8 * 1024 * 1024
 _NOWHERE = os.path.join(os.sep, "nonexistent", "ipython")
 _EXIT_HINT = "To exit: use"
 
@@ -119,6 +117,7 @@ class GuestShell(InteractiveShell):
         # IPython's own constructor asks for these already.
         self.on_value: OnValue | None = None
         self.on_publish: OnPublish | None = None
+        self.on_end_of_code: Callable[[], None] | None = None
         self._ran = Ran()
         self._errors: list[BaseException] = []
         self._trace: TracebackType | None = None
@@ -144,12 +143,9 @@ class GuestShell(InteractiveShell):
 
     def begin_here(self) -> None:
         """Take the working directory as it is now for the one that it began in."""
-        self.starting_dir = os.getcwd()
-        self.user_ns["_dh"][:] = [self.starting_dir]
-
-    def warm(self, code: str) -> None:
-        """Run code that leaves nothing behind but modules that are imported and caches that are filled."""
-        self.run_cell(code, store_history=False)
+        shell: Any = self
+        shell.starting_dir = os.getcwd()
+        shell.user_ns["_dh"][:] = [shell.starting_dir]
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -161,7 +157,6 @@ class GuestShell(InteractiveShell):
         self._forget_last_failure()
         self._command_code = 0
         error: BaseException | None
-        reserve = _reserve()
         try:
             result = self.run_cell(code, store_history=True)
             error = result.error_before_exec or result.error_in_exec
@@ -170,7 +165,8 @@ class GuestShell(InteractiveShell):
             self.last_execution_result = None
         except BaseException as escaped:  # noqa: BLE001 - an interrupt between two steps of IPython's own
             error = escaped
-        del reserve  # Where the program has used up all memory, saying so takes some.
+        self._relieve()
+        error = _first_of(error)
         for other in self._errors:
             if other is not error:
                 ran.note(f"Showing a value failed: {describe(other)}")
@@ -193,6 +189,11 @@ class GuestShell(InteractiveShell):
     def inputs(self) -> "list[str]":
         """Return the cells so far, as Python."""
         return [str(cell) for cell in self.history_manager.input_hist_parsed]
+
+    def _relieve(self) -> None:
+        """Tell that the program's code is over, before anything is made of how it ended."""
+        if self.on_end_of_code is not None:
+            self.on_end_of_code()
 
     def _conclude(self, ran: Ran, error: "BaseException | None") -> None:
         if self._command_code:
@@ -265,6 +266,7 @@ class GuestShell(InteractiveShell):
 
     def showtraceback(self, exc_tuple: Any = None, *_args: Any, **_options: Any) -> None:
         """Note the exception; it is told with the result."""
+        self._relieve()
         error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
         if isinstance(error, BaseException) and not isinstance(error, SystemExit):
             self._errors.append(error)
@@ -292,12 +294,11 @@ class GuestShell(InteractiveShell):
         raise SystemExit
 
 
-def _reserve() -> "mmap.mmap | None":
-    """Take room in memory, which costs none as long as nothing is written to it; None where there is none left."""
-    try:
-        return mmap.mmap(-1, RESERVE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (MemoryError, OSError):
-        return None
+def _first_of(error: "BaseException | None") -> "BaseException | None":
+    """Return the first of several exceptions for want of memory: those after it come of handling it."""
+    while isinstance(error, MemoryError) and isinstance(error.__context__, MemoryError):
+        error = error.__context__
+    return error
 
 
 def _exit_of(error: SystemExit) -> "tuple[int, str]":
