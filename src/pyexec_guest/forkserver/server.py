@@ -9,6 +9,7 @@ import socket
 import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
 from pyexec_guest.confine import privileges, seccomp
 from pyexec_guest.confine.kernel import CLONE_NEWPID, close_from, setns, unshare
@@ -41,7 +42,7 @@ def main(control_fd: int, guest: str, modules: "Sequence[str]") -> None:
         control_fd: The SEQPACKET socket that orders come from.
         guest: What runs in a sandbox: a function's module and name, as `package.module:function`. Where it has a
             function `prepare`, that is called once, before the first fork.
-        modules: What is imported ahead.
+        modules: What is imported ahead; with a function's name (`module:function`) that is called too.
     """
     # Under another pid than a guest has in its own namespace (2): libraries tell forks apart by it.
     for _ in range(2):
@@ -73,13 +74,17 @@ def main(control_fd: int, guest: str, modules: "Sequence[str]") -> None:
 
 def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
     for name in modules:
-        importlib.import_module(name)
-    module, _, function = guest.partition(":")
-    run: Callable[[int], int | None] = getattr(importlib.import_module(module), function)
+        install = _imported(name)
+        if install is not None:
+            install()
+        _check_single_threaded(name)
+    run: Callable[[int], int | None] | None = _imported(guest)
+    if run is None:
+        raise ValueError(f"{guest} names no function")
     prepare: Callable[[], None] | None = getattr(run, "prepare", None)
     if prepare is not None:
         prepare()
-    _check_single_threaded()
+    _check_single_threaded(guest)
     machine = seccomp.this_machine()
     return Belongings(
         guest=run,
@@ -90,13 +95,25 @@ def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
     )
 
 
-def _check_single_threaded() -> None:
+def _imported(name: str) -> Any:
+    """Import a module; return the function of it that is named too, if one is."""
+    module, _, function = name.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, function) if function else None
+
+
+def _check_single_threaded(culprit: str = "") -> None:
+    """See that there is one thread: no other would be in a fork.
+
+    Args:
+        culprit: What was imported since this was found to be so.
+    """
     with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
         threads = next((line.split()[1] for line in file if line.startswith("Threads:")), "?")
     if threads != "1":
         raise NotSingleThreadedError(
-            f"The fork server has {threads} threads after its imports; it must have one. "
-            "Leave out of what is imported ahead what starts threads, such as polars, pyarrow or duckdb."
+            f"{culprit or 'Something'} starts threads when it is imported ({threads} there are, and there must be one), "
+            "so it cannot be imported ahead: leave it out there; in a sandbox it can be imported as ever."
         )
 
 
