@@ -6,14 +6,17 @@ against that table by a test.
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
+from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
+from pyexec.variables.reading import Variable, number, whole
+from pyexec.variables.sandboxes import SANDBOX_VARIABLES, sandbox_settings
 
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
 
@@ -37,40 +40,9 @@ class Settings:
     python_version: str = f"{sys.version_info.major}.{sys.version_info.minor}"
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
+    sandboxes: SandboxSettings = field(default_factory=SandboxSettings)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
-    """One environment variable: what it sets, what it means, how its text is read."""
-
-    name: str
-    meaning: str
-    default: str
-    allowed: str
-    read: Callable[[str], Any]
-    limit: str | None = None
-
-
-def _number(low: float, high: float, factor: float = 1) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        return _between(float(text), low, high) * factor
-
-    return read
-
-
-def _whole(low: int, high: int, factor: int = 1) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        return int(_between(int(text), low, high)) * factor
-
-    return read
-
-
-def _between(value: float, low: float, high: float) -> float:
-    if not low <= value <= high:
-        raise ValueError
-    return value
 
 
 def _level(text: str) -> str:
@@ -121,7 +93,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How long a tool waits for a program to end before it hands back a job id.",
         default="20",
         allowed="a number between 0 and 3600",
-        read=_number(0, 3600),
+        read=number(0, 3600),
     ),
     _TOOLSETS,
     Variable(
@@ -129,14 +101,14 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How long a @smart_async tool tries to finish, unless a variable of its own says so.",
         default="30",
         allowed="a number between 0 and 86400",
-        read=_number(0, 86400),
+        read=number(0, 86400),
     ),
     Variable(
         name="PYEXEC_CONCURRENT",
         meaning="How many programs of one user run at once; others wait in order.",
         default="cores x 4",
         allowed="a whole number between 1 and 4096",
-        read=_whole(1, 4096),
+        read=whole(1, 4096),
         limit="concurrent",
     ),
     Variable(
@@ -144,7 +116,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How many programs of one user may wait or run altogether.",
         default="1000",
         allowed="a whole number between 1 and 100000",
-        read=_whole(1, 100_000),
+        read=whole(1, 100_000),
         limit="queued",
     ),
     Variable(
@@ -152,7 +124,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How much of each output stream is kept on disk: half from its beginning, half from its end.",
         default="50",
         allowed="a whole number between 1 and 100000",
-        read=_whole(1, 100_000, MEGABYTE),
+        read=whole(1, 100_000, MEGABYTE),
         limit="kept_output",
     ),
     Variable(
@@ -160,7 +132,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How much output an answer carries when the caller does not say.",
         default="60000",
         allowed="a whole number between 100 and 4194304",
-        read=_whole(100, 4 * MEGABYTE),
+        read=whole(100, 4 * MEGABYTE),
         limit="answer_output",
     ),
     Variable(
@@ -168,7 +140,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How long ended executions are kept.",
         default="14",
         allowed="a number between 0 and 36500",
-        read=_number(0, 36500, DAY),
+        read=number(0, 36500, DAY),
         limit="retention_age",
     ),
     Variable(
@@ -176,7 +148,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How much disk ended executions of one user may take.",
         default="2048",
         allowed="a whole number between 1 and 1000000000",
-        read=_whole(1, 10**9, MEGABYTE),
+        read=whole(1, 10**9, MEGABYTE),
         limit="retention_size",
     ),
     Variable(
@@ -184,7 +156,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How many sources of inline code are kept, as long as ended executions; 0: none.",
         default="1000",
         allowed="a whole number between 0 and 1000000",
-        read=_whole(0, 1_000_000),
+        read=whole(0, 1_000_000),
         limit="autosaved",
     ),
     Variable(
@@ -192,7 +164,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="Below this much free disk no new work is taken.",
         default="64",
         allowed="a whole number between 0 and 1000000000",
-        read=_whole(0, 10**9, MEGABYTE),
+        read=whole(0, 10**9, MEGABYTE),
         limit="free_disk",
     ),
     Variable(
@@ -200,7 +172,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How long making the environment of one execution may take.",
         default="900",
         allowed="a number between 1 and 86400",
-        read=_number(1, 86400),
+        read=number(1, 86400),
         limit="prepare_timeout",
     ),
     Variable(
@@ -208,7 +180,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How much disk the environments may take together; those not used for the longest time go first.",
         default="10240",
         allowed="a whole number between 1 and 1000000000",
-        read=_whole(1, 10**9, MEGABYTE),
+        read=whole(1, 10**9, MEGABYTE),
         limit="environments_size",
     ),
     Variable(
@@ -216,7 +188,7 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How long an environment is kept that nobody uses; named ones are kept in any case.",
         default="30",
         allowed="a number between 0 and 36500",
-        read=_number(0, 36500, DAY),
+        read=number(0, 36500, DAY),
         limit="environments_age",
     ),
     Variable(
@@ -224,9 +196,10 @@ VARIABLES: tuple[Variable, ...] = (
         meaning="How long a resolution counts before the package index is asked again.",
         default="24",
         allowed="a number between 0 and 876000",
-        read=_number(0, 876_000, 3600.0),
+        read=number(0, 876_000, 3600.0),
         limit="fresh",
     ),
+    *SANDBOX_VARIABLES,
 )
 
 
@@ -260,6 +233,7 @@ def load_settings(
         smart_async_timeout_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS", 30.0),
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
+        sandboxes=sandbox_settings(limits),
         environ=environ,
         unknown_variables=_unknown(environ),
     )

@@ -8,7 +8,9 @@ import pytest
 from pyexec import settings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
+from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, SandboxSettings
 from pyexec.settings import VARIABLES, Settings, load_settings
+from pyexec.variables.reading import Variable
 
 GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_HOME": ("/somewhere/else", Path("/somewhere/else")),
@@ -28,6 +30,22 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_ENVIRONMENTS_MB": ("5", 5 * MEGABYTE),
     "PYEXEC_ENVIRONMENTS_DAYS": ("0.5", DAY / 2),
     "PYEXEC_FRESH_HOURS": ("0.25", 900.0),
+    "PYEXEC_WALL": (" Host ", "host"),
+    "PYEXEC_SANDBOX_MEMORY": ("1024", 1024 * MEGABYTE),
+    "PYEXEC_SANDBOX_CPU": ("1.5", 1.5),
+    "PYEXEC_SANDBOX_PROCESSES": ("128", 128),
+    "PYEXEC_SANDBOX_OPEN_FILES": ("1024", 1024),
+    "PYEXEC_SANDBOX_WORKSPACE": ("1", MEGABYTE),
+    "PYEXEC_SANDBOX_TMP": ("2", 2 * MEGABYTE),
+    "PYEXEC_SANDBOXES_MEMORY": ("4096", 4096 * MEGABYTE),
+    "PYEXEC_SANDBOX_READY": ("0", 0),
+    "PYEXEC_SANDBOX_PACKAGES": (
+        "httpx>=0.27,<1 'tomli ; python_version < \"3.13\"'",
+        ("httpx>=0.27,<1", 'tomli ; python_version < "3.13"', *GUEST_NEEDS),
+    ),
+    "PYEXEC_SANDBOX_PRELOAD": ("default, scipy.stats", (*PRELOADED, "scipy.stats")),
+    "PYEXEC_SANDBOX_PYTHON": (" 3.13 ", "3.13"),
+    "PYEXEC_SANDBOX_WAIVE": ("CPU, memory", ("memory", "cpu")),
 }
 BAD: dict[str, list[str]] = {
     "PYEXEC_HOME": ["relative/path", ".", "~nobody-of-this-name/x"],
@@ -47,14 +65,27 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_ENVIRONMENTS_MB": ["0", "1.5", "1000000001"],
     "PYEXEC_ENVIRONMENTS_DAYS": ["-1", "36501", "nan"],
     "PYEXEC_FRESH_HOURS": ["-1", "876001", "nan"],
+    "PYEXEC_WALL": ["none", "docker", "host,bubblewrap"],
+    "PYEXEC_SANDBOX_MEMORY": ["255", "1000001", "512MB"],
+    "PYEXEC_SANDBOX_CPU": ["0", "1025", "nan", "half"],
+    "PYEXEC_SANDBOX_PROCESSES": ["7", "30001", "-1"],
+    "PYEXEC_SANDBOX_OPEN_FILES": ["63", "1000001"],
+    "PYEXEC_SANDBOX_WORKSPACE": ["0", "1000001"],
+    "PYEXEC_SANDBOX_TMP": ["0", "-64"],
+    "PYEXEC_SANDBOXES_MEMORY": ["0", "1000000001", "256"],
+    "PYEXEC_SANDBOX_READY": ["-1", "65"],
+    "PYEXEC_SANDBOX_PACKAGES": [" ", "'numpy", "numpy, pandas -r file", "-e/x"],
+    "PYEXEC_SANDBOX_PRELOAD": [",", "numpy pandas", "none,numpy", "os:system", "3d"],
+    "PYEXEC_SANDBOX_PYTHON": ["python3", "3", "3.11", "2.7.18", " "],
+    "PYEXEC_SANDBOX_WAIVE": ["all", "memory cpu", "none,cpu", ","],
 }
 
 
 def value_of(found: Settings, name: str) -> Any:
     variable = next(variable for variable in VARIABLES if variable.name == name)
     if variable.limit is not None:
-        limits = found.limits if hasattr(found.limits, variable.limit) else found.environment_limits
-        return getattr(limits, variable.limit)
+        groups = (found.limits, found.environment_limits, found.sandboxes, found.sandboxes.limits)
+        return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
     return getattr(found, name.removeprefix("PYEXEC_").lower())
 
 
@@ -90,15 +121,22 @@ def test_the_defaults_are_those_of_the_limits_with_four_per_core(monkeypatch: py
 
     assert load_settings({}).limits == ExecutionLimits(concurrent=12)
     assert load_settings({}).environment_limits == EnvironmentLimits()
+    assert load_settings({}).sandboxes == SandboxSettings()
 
 
 @pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
-def test_the_default_that_is_told_is_the_one_that_holds(variable: settings.Variable) -> None:
-    if variable.name in ("PYEXEC_HOME", "PYEXEC_CONCURRENT"):
+def test_the_default_that_is_told_is_the_one_that_holds(variable: Variable) -> None:
+    if variable.name in ("PYEXEC_HOME", "PYEXEC_CONCURRENT", "PYEXEC_SANDBOXES_MEMORY"):
         assert not variable.default.isdecimal()
         return
 
     assert value_of(load_settings({}), variable.name) == variable.read(variable.default)
+
+
+def test_the_usual_packages_of_sandboxes_can_be_added_to_and_the_guest_has_what_it_needs_in_any_case() -> None:
+    assert load_settings({"PYEXEC_SANDBOX_PACKAGES": "default numba"}).sandboxes.packages == (*PACKAGES, "numba")
+    assert load_settings({"PYEXEC_SANDBOX_PACKAGES": "numpy"}).sandboxes.packages == ("numpy", *GUEST_NEEDS)
+    assert set(GUEST_NEEDS + FONTS) < set(PACKAGES)
 
 
 def test_a_misspelt_setting_is_noticed_and_no_reason_to_refuse() -> None:

@@ -181,8 +181,11 @@ def test_an_answer_to_another_order_ends_the_conversation() -> None:
 
 
 def test_what_starts_threads_cannot_be_imported_ahead() -> None:
-    what = inside(None, preloaded=("starts_a_thread",))
-    with wall_around(what) as wall, pytest.raises(WallUnavailableError, match="starts_a_thread starts threads when it is imported"):
+    what = inside(None, preloaded=("json", "starts_a_thread", "csv"))
+    with (
+        wall_around(what) as wall,
+        pytest.raises(WallUnavailableError, match="starts_a_thread starts threads when it is imported"),
+    ):
         wall.warm()
 
 

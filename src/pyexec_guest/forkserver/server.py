@@ -112,8 +112,8 @@ def _check_single_threaded(culprit: str = "") -> None:
         threads = next((line.split()[1] for line in file if line.startswith("Threads:")), "?")
     if threads != "1":
         raise NotSingleThreadedError(
-            f"{culprit or 'Something'} starts threads when it is imported ({threads} there are, and there must be one), "
-            "so it cannot be imported ahead: leave it out there; in a sandbox it can be imported as ever."
+            f"{culprit or 'Something'} starts threads when it is imported ({threads} there are, it must be one), so it "
+            "cannot be imported ahead. Leave it out there: code in a sandbox can import it as ever."
         )
 
 
