@@ -16,8 +16,8 @@ FIND = """
 import os
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.processes.probe import python_version
-from pyexec.walls.bubblewrap.python import WANTED
-print(InterpreterFinder(os.environ, None, python_version).find(WANTED).path)
+from pyexec.domain.sandboxes import PYTHON
+print(InterpreterFinder(os.environ, None, python_version).find(PYTHON).path)
 """
 STACK = "numpy, pandas and matplotlib"
 STEP_SECONDS = 300.0

@@ -13,13 +13,14 @@ import anyio
 import pytest
 
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.domain.sandboxes import PRELOADED, PYTHON
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.processes.probe import python_version
 from pyexec.sandbox.forks import Groups, NoGroupsError
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import PACKAGES, PRELOADED, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
-from pyexec.walls.bubblewrap.python import WANTED, look_at
+from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from tests.integration.environments import UvEngine
 from tests.walls.interface import End
@@ -40,7 +41,7 @@ INTERPRETER_NEEDS = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PAT
 def sandbox_python() -> Path:
     """Return an interpreter that sandboxes can run on."""
     finder = InterpreterFinder(os.environ, None, python_version, own=Path(sys.executable))
-    return finder.find(WANTED).path
+    return finder.find(PYTHON).path
 
 
 def packages(home: Path) -> Path:
@@ -48,7 +49,7 @@ def packages(home: Path) -> Path:
 
     async def make() -> Path:
         with UvEngine(home) as engine:
-            execution = await engine.submit(WHERE, dependencies=DEPENDENCIES, python_version=WANTED)
+            execution = await engine.submit(WHERE, dependencies=DEPENDENCIES, python_version=PYTHON)
             await engine.wait(execution, BUILD_SECONDS)
             return Path((await engine.stdout(execution)).strip())
 

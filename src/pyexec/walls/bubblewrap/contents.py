@@ -1,6 +1,7 @@
 """What there is behind the wall: a read-only system, an interpreter, packages and our guest."""
 
 import os
+import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pyexec
 from pyexec.domain.errors import WallUnavailableError
+from pyexec.domain.sandboxes import PRELOADED
 from pyexec.processes.outerwalls import CONTROL_FD_ARGUMENT
 from pyexec.sandbox.forks import Plan, Program, Users
 from pyexec.walls.bubblewrap.python import SandboxPython
@@ -20,7 +22,6 @@ USERS = Users(first=1_900_000_000, count=65_536)
 """Whom sandboxes are on this machine, where pyexec is run by root: above what container tools and systemd hand out."""
 
 SCRATCH_BYTES = 64 * 1024 * 1024
-PRELOADED = ("IPython", "numpy", "pandas", "matplotlib.pyplot")
 
 _SYSTEM_FILES = (
     "/etc/ld.so.cache",
@@ -65,7 +66,7 @@ class Inside:
         python: The interpreter.
         packages: A folder of installed packages, or None for the standard library only.
         guest: What a sandbox runs, a function of its socket's descriptor, as `module:function`.
-        preloaded: The modules that every sandbox has imported already.
+        preloaded: The modules that every sandbox has imported already; a function (`module:function`) is called too.
         more: Further folders or files that can be read, by where they are inside.
         environment: Further environment variables.
     """
@@ -93,7 +94,7 @@ def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
         )
     binds = tuple(dict.fromkeys(_binds(inside)))
     if users is not None:
-        _check_readable(source for source, _ in binds)
+        _check_readable((source for source, _ in binds), inside.packages)
     executable = str(inside.python.executable)
     environment = {
         "PATH": f"{inside.python.executable.parent}:/usr/bin:/bin",
@@ -120,14 +121,35 @@ def plan_for(inside: Inside, bwrap: Program, users: Users | None) -> Plan:
     )
 
 
-def _check_readable(sources: Iterable[str]) -> None:
-    """See that others may read what is bound; the folders above it need not be open to them."""
-    for source in sources:
-        mode = os.stat(source).st_mode
-        if not mode & stat.S_IROTH or (stat.S_ISDIR(mode) and not mode & stat.S_IXOTH):
+def _check_readable(sources: Iterable[str], packages: Path | None) -> None:
+    """See that others may read what is bound; the folders above it need not be open to them.
+
+    Of the packages not every file is looked at: who cannot read one of them has made all under the same umask.
+    """
+    places = [(source, source) for source in sources]
+    if packages is not None:
+        places += [(str(packages), place) for place in _samples(packages)]
+    for source, place in places:
+        if not _may_be_read(place):
             raise WallUnavailableError(
-                f"Sandboxes are users of their own, who may not read {source}.", hint=f"Run `chmod -R a+rX {source}`."
+                f"Sandboxes are users of their own, who may not read {place}.",
+                hint=f"Run `chmod -R a+rX {shlex.quote(source)}`.",
             )
+
+
+def _samples(packages: Path) -> Iterator[str]:
+    with os.scandir(packages) as entries:
+        for entry in entries:
+            yield entry.path
+            yield os.path.join(entry.path, "__init__.py")
+
+
+def _may_be_read(place: str) -> bool:
+    try:
+        mode = os.stat(place).st_mode
+    except OSError:  # There is none, or it is a link that leads nowhere.
+        return True
+    return bool(mode & stat.S_IROTH) and (not stat.S_ISDIR(mode) or bool(mode & stat.S_IXOTH))
 
 
 def _binds(inside: Inside) -> Iterator[tuple[str, str]]:

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyexec.domain.errors import WallUnavailableError
+from pyexec.domain.sandboxes import OLDEST_PYTHON, PYTHON
 from pyexec.processes.commands import run_tool
-
-OLDEST = (3, 12)
-WANTED = ">=3.12"
-"""What to ask an interpreter finder for."""
 
 _QUESTION = "import sys, json; print(json.dumps([sys.version_info[:2], sys.base_prefix, sys._base_executable]))"
 
@@ -38,9 +35,10 @@ def look_at(python: Path, environ: Mapping[str, str]) -> SandboxPython:
         version, prefix, executable = json.loads(answer.stdout)
     except (OSError, ValueError) as error:
         raise WallUnavailableError(f"{python} is not a Python that works.") from error
-    if tuple(version) < OLDEST:
+    if tuple(version) < OLDEST_PYTHON:
+        oldest = ".".join(map(str, OLDEST_PYTHON))
         raise WallUnavailableError(
-            f"Sandboxes need Python {OLDEST[0]}.{OLDEST[1]} or newer; {python} is {version[0]}.{version[1]}.",
-            hint=f"Install one with `uv python install '{WANTED}'`.",
+            f"Sandboxes need Python {oldest} or newer; {python} is {version[0]}.{version[1]}.",
+            hint=f"Install one with `uv python install '{PYTHON}'`.",
         )
     return SandboxPython(executable=Path(executable), prefix=Path(prefix))

@@ -10,6 +10,7 @@ from itertools import count
 
 from pyexec.domain.errors import PyexecError, SandboxesFullError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.domain.sandboxes import WAIVABLE
 from pyexec.processes.outerwalls import put_up
 from pyexec.sandbox.forks import ForkServer, ForkServerGoneError, Group, GroupLimits, Groups, NoRoomError, Plan
 from pyexec.walls.bubblewrap.boxes import Box, fork_box
@@ -17,7 +18,7 @@ from pyexec.walls.bubblewrap.boxes import Box, fork_box
 START_SECONDS = 60.0
 END_SECONDS = 10.0
 CHECK_SECONDS = 1.0
-WAIVED = ("memory of a sandbox as a whole", "processor time")
+WAIVED = tuple(WAIVABLE.values())
 SERVER_MEMORY = 1024 * MEGABYTE
 SERVER_PROCESSES = 128
 SERVER_CPU = 2.0

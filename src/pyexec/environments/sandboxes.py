@@ -1,0 +1,128 @@
+"""What sandboxes run on: an interpreter that is new enough, and an environment with their packages."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pyexec.domain.errors import InterpreterNotFoundError, WallUnavailableError
+from pyexec.domain.sandboxes import OLDEST_PYTHON, PACKAGES, PYTHON
+from pyexec.environments.asking import Asked, RunPlan
+from pyexec.environments.interpreters import Interpreter, InterpreterFinder
+from pyexec.environments.orders import read_answer
+from pyexec.environments.plan import Planner
+from pyexec.environments.python_versions import parse_request, show
+from pyexec.environments.requirements import combine
+from pyexec.environments.store import Environment, EnvironmentStore
+from pyexec.environments.uv import patience
+
+TRIED = ">=3.12,<3.14"
+"""The versions of Python on which the usual packages have been tried: any of these before a newer one."""
+
+SETTING = "PYEXEC_SANDBOX_PACKAGES"
+_WHEELS_ONLY = {"UV_NO_BUILD": "1"}
+
+
+class SandboxEnvironments:
+    """Plans the environments of sandboxes. Methods block on the disk, and start interpreters that are not known yet.
+
+    Args:
+        planner: Makes the plans.
+        finder: Knows the interpreters of this machine.
+        store: The environments that have been made.
+        environ: The server's environment.
+        directory: Where local paths among the packages begin; uv's settings there count, so it is no project.
+    """
+
+    def __init__(
+        self,
+        *,
+        planner: Planner,
+        finder: InterpreterFinder,
+        store: EnvironmentStore,
+        environ: Mapping[str, str],
+        directory: Path,
+    ) -> None:
+        self._planner = planner
+        self._finder = finder
+        self._store = store
+        # What is only unpacked runs nothing on this machine; who wants builds says so to uv.
+        self._environ = {**_WHEELS_ONLY, **environ}
+        self._directory = directory
+
+    @property
+    def build_environ(self) -> Mapping[str, str]:
+        """The environment that a plan's preparation is to be run with."""
+        return {**self._environ, **patience(self._environ)}
+
+    def plan(
+        self,
+        *,
+        folder: Path,
+        holder_lock: Path,
+        owner: str,
+        python: str = PYTHON,
+        packages: Sequence[str] = PACKAGES,
+        called: str = SETTING,
+    ) -> RunPlan:
+        """Plan an environment for sandboxes: it is ready, and leased; or the plan carries what makes it.
+
+        Once that preparation has run, `made` tells the environment. The plan's `argv` means nothing.
+
+        Args:
+            folder: A folder for the answer of what prepares it.
+            holder_lock: The lock of who uses it, in a folder of their own: as long as it is held, it is kept.
+            owner: Who asks.
+            python: A version, a range or a path.
+            packages: Requirements.
+            called: How to call the packages in a message.
+
+        Raises:
+            WallUnavailableError: The interpreter that is asked for is too old for sandboxes.
+            InterpreterNotFoundError: None fits, and uv may not fetch one; the hint says how to get one.
+            InvalidArgumentError: A requirement cannot be read, or two contradict each other.
+            NotFoundError: A path does not exist.
+            UvNotFoundError: There is no uv to make it with.
+        """
+        combine((), packages, argument_is=called)
+        return self._planner.plan(
+            Asked(
+                script=None,
+                module="pyexec_guest",
+                header_source=b"",
+                python_version=self._python(python),
+                dependencies=tuple(packages),
+                directory=self._directory,
+                project=False,
+                owner=owner,
+                environ=self._environ,
+                folder=folder,
+                holder_lock=holder_lock,
+            )
+        )
+
+    def made(self, folder: Path) -> Environment | None:
+        """Return the environment that a preparation has answered with; None when it failed: the answer says why."""
+        digest = read_answer(folder).digest
+        return self._store.get(digest) if digest is not None else None
+
+    def _python(self, asked: str) -> str:
+        """Return the interpreter to use; where there is none that fits, what uv shall fetch."""
+        found = self._found(asked)
+        if found is None:
+            wanted = parse_request(asked)
+            return wanted.narrowed(parse_request(PYTHON)).text if wanted.newest else wanted.text
+        if found.version[:2] < OLDEST_PYTHON:
+            oldest = ".".join(map(str, OLDEST_PYTHON))
+            raise WallUnavailableError(
+                f"Sandboxes need Python {oldest} or newer; PYEXEC_SANDBOX_PYTHON is {asked}, which is "
+                f"{show(found.version)}.",
+                hint=f"Leave it out, or install one with `uv python install '{PYTHON}'`.",
+            )
+        # Not the virtual environment it may have been found by, which comes and goes.
+        return str(found.path.resolve())
+
+    def _found(self, asked: str) -> Interpreter | None:
+        for request in (TRIED, asked) if asked == PYTHON else (asked,):
+            with suppress(InterpreterNotFoundError):
+                return self._finder.find(request)
+        return None
