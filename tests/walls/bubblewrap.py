@@ -2,35 +2,41 @@
 
 import os
 import socket
+import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
+from pyexec.app.sandboxes import INSTALL_FONTS
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
-from pyexec.domain.sandboxes import PRELOADED, PYTHON
+from pyexec.domain.sandboxes import FONTS, PRELOADED, PYTHON
 from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.plan import Planner
+from pyexec.environments.sandboxes import SandboxEnvironments
+from pyexec.environments.service import environment_places
+from pyexec.environments.store import site_packages
 from pyexec.processes.probe import python_version
 from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.storage.locks import held
+from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
-from tests.integration.environments import UvEngine
 from tests.walls.interface import End
 
 HERE = Path(__file__).parent
 TEST_CODE = "/opt/pyexec/tests"
 GUEST = "attack_guest:run"
-DEPENDENCIES = ("duckdb", "ipython", "matplotlib", "numpy", "pandas", "polars")
-BUILD_SECONDS = 240.0
-WHERE = "import site; print(site.getsitepackages()[0])"
+DEPENDENCIES = ("duckdb", "ipython", "matplotlib", "numpy", "pandas", "polars", *FONTS)
+BUILD_SECONDS = 500.0
+KEPT_SECONDS = 30 * 24 * 3600.0
 LIMITS = SandboxLimits(memory=256 * MEGABYTE, cpu=1.0, workspace=32 * MEGABYTE, temporary=8 * MEGABYTE, files=2048)
 """Smaller than the usual ones where an attack has to use them up."""
 
@@ -44,17 +50,44 @@ def sandbox_python() -> Path:
     return finder.find(PYTHON).path
 
 
-def packages(home: Path) -> Path:
-    """Return the folder of an environment with the packages that these tests use, made where it is not there yet."""
+def packages(home: Path, wanted: Sequence[str] = DEPENDENCIES) -> Path:
+    """Return the folder of an environment's packages, made in a state folder where it is not there yet."""
+    return site_packages(made_environment(home, wanted))
 
-    async def make() -> Path:
-        with UvEngine(home) as engine:
-            execution = await engine.submit(WHERE, dependencies=DEPENDENCIES, python_version=PYTHON)
-            await engine.wait(execution, BUILD_SECONDS)
-            return Path((await engine.stdout(execution)).strip())
 
-    home.mkdir(parents=True, exist_ok=True)
-    return anyio.run(make)
+def made_environment(home: Path, wanted: Sequence[str]) -> Path:
+    """Return the folder of an environment for sandboxes, made in a state folder where it is not there yet."""
+    state = StateFolder(home)
+    state.create()
+    store, names = environment_places(state.environments)
+    finder = InterpreterFinder(os.environ, state.interpreters_cache, python_version, own=Path(sys.executable))
+    planner = Planner(
+        finder=finder,
+        store=store,
+        names=names,
+        environ=os.environ,
+        own_prefix=Path(sys.prefix),
+        own_version="3.11",
+        fresh_seconds=KEPT_SECONDS,
+    )
+    sandboxes = SandboxEnvironments(planner=planner, finder=finder, store=store, environ=os.environ, directory=home)
+    holder = home / f"holder-{os.getpid()}-{len(wanted)}"
+    holder.mkdir(exist_ok=True)
+    with held(holder / "lock"):
+        plan = sandboxes.plan(folder=holder, holder_lock=holder / "lock", owner="tests", packages=wanted)
+        environment = plan.environment
+        if plan.prepare is not None:
+            subprocess.run(
+                plan.prepare.argv,
+                input=plan.prepare.stdin,
+                env=sandboxes.build_environ,
+                text=True,
+                check=True,
+                timeout=BUILD_SECONDS,
+            )
+            environment = sandboxes.made(holder)
+    assert environment is not None
+    return store.folder(environment.digest)
 
 
 def inside(packages: Path | None, **given: Any) -> Inside:
@@ -64,7 +97,7 @@ def inside(packages: Path | None, **given: Any) -> Inside:
         python=look_at(python, INTERPRETER_NEEDS),
         packages=packages,
         guest=GUEST,
-        preloaded=PRELOADED if packages is not None else (),
+        preloaded=(*PRELOADED, INSTALL_FONTS) if packages is not None else (),
         more={TEST_CODE: HERE / "inside"},
         environment={"PYTHONPATH": f"{PACKAGES}:{TEST_CODE}"},
     )

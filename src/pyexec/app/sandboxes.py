@@ -11,7 +11,7 @@ from pyexec.walls.bubblewrap.contents import Inside
 from pyexec.walls.bubblewrap.python import SandboxPython, look_at
 
 GUEST = "pyexec_guest.inner:run"
-FONTS = "pyexec_guest.fonts:install"
+INSTALL_FONTS = "pyexec_guest.fonts:install"
 _SHARE = (3, 4)
 _LIBRARIES = "LD_LIBRARY_PATH"
 
@@ -39,7 +39,7 @@ def inside_of(
         python=python,
         packages=packages,
         guest=guest,
-        preloaded=(*preloaded, FONTS),
+        preloaded=(*preloaded, INSTALL_FONTS),
         environment=_needs(python, environ),
     )
 
