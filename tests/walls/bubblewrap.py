@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pyexec.app.sandboxes import INSTALL_FONTS
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.domain.sandboxes import FONTS, PRELOADED, PYTHON
 from pyexec.environments.interpreters import InterpreterFinder
@@ -27,6 +26,7 @@ from pyexec.storage.locks import held
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.inside import INSTALL_FONTS
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes

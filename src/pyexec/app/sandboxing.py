@@ -6,34 +6,56 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from pyexec.domain.limits import MEGABYTE
+from pyexec.domain.sandboxes import SandboxSettings
+from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.plan import Planner
+from pyexec.environments.sandboxes import SandboxEnvironments
+from pyexec.environments.store import EnvironmentStore
 from pyexec.executions.sandboxed import Sandboxing
+from pyexec.processes import machine
 from pyexec.settings import Settings
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.orders import KeeperOrders
-from pyexec.walls.bubblewrap.python import WANTED
 from pyexec.walls.bubblewrap.wall import BubblewrapWall
 
 _KEEPER_NEEDS = ("PATH", "LD_LIBRARY_PATH")
+_SHARE = (3, 4)
 
 
-def open_sandboxing(settings: Settings, folder: StateFolder) -> Sandboxing | None:
+def open_sandboxing(
+    settings: Settings, folder: StateFolder, planner: Planner, finder: InterpreterFinder, store: EnvironmentStore
+) -> Sandboxing | None:
     """Return how executions are put into sandboxes; None where there can be none. Starts nothing."""
     if sys.platform != "linux":
         return None
-    orders = _keeper_orders(settings, folder)
     return Sandboxing(
-        wall=BubblewrapWall(orders),
-        requirements=("ipython", "numpy", "pandas", "matplotlib"),
-        python=WANTED,
+        wall=BubblewrapWall(_keeper_orders(settings, folder)),
+        environments=SandboxEnvironments(
+            planner=planner, finder=finder, store=store, environ=settings.environ, directory=folder.root
+        ),
+        packages=settings.sandboxes.packages,
+        python=settings.sandboxes.python,
     )
 
 
+def memory_together(settings: SandboxSettings) -> int:
+    """Return how much memory all sandboxes may have together, in bytes."""
+    if settings.together is not None:
+        return settings.together
+    part, whole = _SHARE
+    return machine.memory() * part // whole
+
+
 def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
+    sandboxes = settings.sandboxes
     orders = KeeperOrders(
         folder=Path(),
         key="",
-        budget=4096 * MEGABYTE,
+        budget=memory_together(sandboxes),
+        limits=sandboxes.limits,
+        ready=sandboxes.ready,
+        preloaded=sandboxes.preloaded,
+        waived=sandboxes.waived,
         environ={name: settings.environ[name] for name in _KEEPER_NEEDS if name in settings.environ},
         version=version("mcp-pyexec"),
     )

@@ -69,21 +69,22 @@ def open_services(settings: Settings) -> Services:
     retention = Retention(folder, store, settler, autosaved, settings.limits)
     if not folder.database.exists():
         retention.recover()
+    planner = Planner(
+        finder=finder,
+        store=environments,
+        names=names,
+        environ=settings.environ,
+        own_prefix=settings.prefix,
+        own_version=settings.python_version,
+        fresh_seconds=settings.environment_limits.fresh,
+    )
     submitter = Submitter(
         folder=folder,
         store=store,
         settler=settler,
         wall=HostWall(launcher),
-        sandboxing=open_sandboxing(settings, folder),
-        planner=Planner(
-            finder=finder,
-            store=environments,
-            names=names,
-            environ=settings.environ,
-            own_prefix=settings.prefix,
-            own_version=settings.python_version,
-            fresh_seconds=settings.environment_limits.fresh,
-        ),
+        sandboxing=open_sandboxing(settings, folder, planner, finder, environments),
+        planner=planner,
         autosaved=autosaved,
         limits=settings.limits,
         environ=settings.environ,

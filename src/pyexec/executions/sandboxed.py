@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError, WallUnavailableError
 from pyexec.domain.executions import ExecutionRequest
+from pyexec.environments.asking import RunPlan
+from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.sandbox.ports import Wall
 
 DIRECTORY = "/work"
@@ -26,19 +29,34 @@ class Sandboxing:
 
     Attributes:
         wall: What stands between them and the machine.
-        requirements: The packages that they all can import.
-        python: The Python that they run on, as for `python_version`.
+        environments: Plans what they run in.
+        packages: What they all can import, as requirements.
+        python: The Python that they run on: a version, a range or a path.
         notes: What the reader of each result should know, a sentence each.
     """
 
     wall: Wall
-    requirements: tuple[str, ...]
+    environments: SandboxEnvironments
+    packages: tuple[str, ...]
     python: str
     notes: tuple[str, ...] = ()
 
+    def plan(self, folder: Path, holder_lock: Path, owner: str) -> RunPlan:
+        """Plan what an execution runs in.
+
+        Nothing that the caller has sent counts: what is made is shared, and made outside of sandboxes.
+
+        Raises:
+            PyexecError: See `SandboxEnvironments.plan`.
+        """
+        plan = self.environments.plan(
+            folder=folder, holder_lock=holder_lock, owner=owner, python=self.python, packages=self.packages
+        )
+        return replace(plan, notes=(*plan.notes, *self.notes))
+
 
 def for_sandbox(request: ExecutionRequest, sandboxing: Sandboxing | None) -> ExecutionRequest:
-    """Return a request with what all sandboxes have.
+    """Return a request that a sandbox can carry out, having looked at what it asks for.
 
     Raises:
         WallUnavailableError: There are no sandboxes here.
@@ -52,7 +70,7 @@ def for_sandbox(request: ExecutionRequest, sandboxing: Sandboxing | None) -> Exe
     for name, why in _REFUSED.items():
         if getattr(request, name):
             raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
-    return replace(request, dependencies=sandboxing.requirements, python_version=sandboxing.python)
+    return request
 
 
 def turn_for_sandbox(request: ExecutionRequest) -> dict[str, object]:

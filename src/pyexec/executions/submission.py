@@ -181,6 +181,8 @@ class Submitter:
 
     def _plan(self, ready: "_Ready") -> RunPlan:
         request = ready.checked.request
+        if request.sandboxed and self._sandboxing is not None:
+            return self._sandboxing.plan(ready.folder, ready.lock, ready.owner)
         harness = request.harness or Harness()
         plan = self._planner.plan(
             Asked(
@@ -234,6 +236,12 @@ class Submitter:
     def _wall_for(self, ready: "_Ready") -> Wall:
         return self._sandboxing.wall if self._sandboxing and ready.checked.request.sandboxed else self._wall
 
+    def _build_environment(self, ready: "_Ready") -> dict[str, str]:
+        """Return the variables that what prepares it is run with; a caller of sandboxes has no say in these."""
+        if ready.checked.request.sandboxed and self._sandboxing is not None:
+            return dict(self._sandboxing.environments.build_environ)
+        return {**ready.env, **patience(ready.env)}
+
     def _launch(
         self, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]", queue: Path, held: Claim
     ) -> Launch:
@@ -252,7 +260,7 @@ class Submitter:
             python_at=len(harness.before),
             guest=_turn(ready) if harness.guest else None,
             prepare=tuple(
-                Preparing(argv=planned.prepare.argv, env={**one.env, **patience(one.env)}, stdin=planned.prepare.stdin)
+                Preparing(argv=planned.prepare.argv, env=self._build_environment(one), stdin=planned.prepare.stdin)
                 for one, planned in programs
                 if planned.prepare is not None
             ),

@@ -3,24 +3,20 @@
 import os
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyexec.domain.errors import WallUnavailableError
-from pyexec.sandbox.forks import Groups, NoGroupsError
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import USERS, plan_for
+from pyexec.walls.bubblewrap.inside import inside_of
 from pyexec.walls.bubblewrap.leftovers import OuterWalls
+from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 from pyexec.walls.bubblewrap.program import find_bubblewrap
-from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 
-GUEST = "pyexec_guest.inner:run"
 MOST_FAMILIES = 4
 OUTER = "outer-walls"
-_PACKAGES = "lib/python3*/site-packages"
 
 # Where an environment lies, and which folder that is: one that was made anew in its place is another.
 Key = tuple[Path, int, int]
@@ -39,7 +35,7 @@ class Families:
         self._orders = orders
         self._outer = OuterWalls(orders.folder / OUTER)
         self._outer.end_left_over()
-        self._groups = _groups(orders)
+        self._groups = groups_for(orders.key, orders.budget, orders.waived)
         self._users = USERS if os.geteuid() == 0 else None
         self._bwrap = find_bubblewrap(orders.environ.get("PATH"))
         self._lock = threading.Lock()
@@ -97,7 +93,7 @@ class Families:
 
     def _started(self, environment: Path) -> Sandboxes:
         orders = self._orders
-        inside = _inside(environment, orders)
+        inside = inside_of(environment, orders.preloaded, orders.environ)
         plan = plan_for(inside, self._bwrap, self._users)
         sandboxes = Sandboxes(
             plan, self._groups, orders.environ, limits=orders.limits, ready=orders.ready, on_server=self._outer.note
@@ -121,36 +117,6 @@ class Families:
         return [self._families.pop(key) for key in by_age[: max(0, len(by_age) - MOST_FAMILIES)]]
 
 
-def _groups(orders: KeeperOrders) -> Groups | None:
-    try:
-        return Groups(orders.key, orders.budget)
-    except NoGroupsError as error:
-        if {"memory", "cpu"} <= set(orders.waived):
-            return None
-        raise WallUnavailableError(
-            f"Sandboxes cannot be held to their memory and processor time: {error}.",
-            hint="`pyexec doctor` tells what to do; an operator may waive these limits with PYEXEC_SANDBOX_WAIVE.",
-        ) from error
-
-
 def _key(environment: Path) -> Key:
     found = os.stat(environment)
     return environment, found.st_dev, found.st_ino
-
-
-def _inside(environment: Path, orders: KeeperOrders) -> Inside:
-    packages = next(environment.glob(_PACKAGES), None)
-    if packages is None:
-        raise WallUnavailableError(f"The environment {environment} has no packages.")
-    there = _has(packages)
-    return Inside(
-        python=look_at(environment / "bin" / "python", orders.environ),
-        packages=packages,
-        guest=GUEST,
-        preloaded=tuple(name for name in orders.preloaded if there(name.partition(".")[0])),
-    )
-
-
-def _has(packages: Path) -> Callable[[str], bool]:
-    names = {entry.name.partition(".")[0] for entry in os.scandir(packages)}
-    return names.__contains__

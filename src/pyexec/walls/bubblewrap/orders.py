@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pyexec.domain.limits import SandboxLimits
-from pyexec.walls.bubblewrap.contents import PRELOADED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +18,7 @@ class KeeperOrders:
         budget: What the memory limits of all sandboxes may come to together, in bytes.
         limits: Of each sandbox.
         ready: How many sandboxes of each environment are kept ready.
-        preloaded: What is imported ahead, where the environment has it.
+        preloaded: What is imported ahead; None: as much of what usually is as the environment has.
         waived: The limits that need not be held.
         environ: What our own interpreter and the package installer need to start.
         version: Of pyexec.
@@ -30,7 +29,7 @@ class KeeperOrders:
     budget: int
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     ready: int = 2
-    preloaded: tuple[str, ...] = PRELOADED
+    preloaded: tuple[str, ...] | None = None
     waived: tuple[str, ...] = ()
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     version: str
@@ -48,7 +47,7 @@ class KeeperOrders:
             | {
                 "folder": Path(values["folder"]),
                 "limits": SandboxLimits(**values["limits"]),
-                "preloaded": tuple(values["preloaded"]),
+                "preloaded": None if values["preloaded"] is None else tuple(values["preloaded"]),
                 "waived": tuple(values["waived"]),
             }
         )
