@@ -59,7 +59,7 @@ def test_what_a_preparation_has_made_is_told_and_nothing_when_it_failed(bench: B
     assert sandboxes(bench).made(bench.asked.folder) == made
 
 
-def test_a_python_that_the_packages_were_tried_on_comes_before_a_newer_one(bench: Bench) -> None:
+def test_a_python_that_all_packages_have_wheels_for_comes_before_a_newer_one(bench: Bench) -> None:
     newest = bench.machine.python("home/.pyenv/versions/3.15.0/bin/python", (3, 15, 0))
 
     assert plan(bench).python == str(bench.newer)
