@@ -36,6 +36,20 @@ def module_home() -> Iterator[Path]:
         yield home
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer what is left out otherwise."""
+    parser.addoption("--usual-packages", action="store_true", help="try all packages that sandboxes have by default")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what was not asked for; not skipped, since nothing is missing."""
+    if not config.getoption("--usual-packages"):
+        left_out = [item for item in items if item.get_closest_marker("usual_packages") is not None]
+        if left_out:
+            config.hook.pytest_deselected(items=left_out)
+            items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs root where there is none."""
     if item.get_closest_marker("root") is not None and os.geteuid() != 0:

@@ -10,7 +10,7 @@ from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
 from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, SandboxSettings
 from pyexec.settings import VARIABLES, Settings, load_settings
-from pyexec.variables.reading import Variable
+from pyexec.settings.reading import Variable
 
 GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_HOME": ("/somewhere/else", Path("/somewhere/else")),

@@ -1,6 +1,7 @@
 """The bubblewrap wall, as the attacks see it."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from pyexec.app.sandboxes import INSTALL_FONTS
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.domain.sandboxes import FONTS, PRELOADED, PYTHON
 from pyexec.environments.interpreters import InterpreterFinder
@@ -26,6 +26,7 @@ from pyexec.storage.locks import held
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.inside import INSTALL_FONTS
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
@@ -41,6 +42,7 @@ LIMITS = SandboxLimits(memory=256 * MEGABYTE, cpu=1.0, workspace=32 * MEGABYTE, 
 """Smaller than the usual ones where an attack has to use them up."""
 
 BUDGET = 6144 * MEGABYTE
+_LEFT_OUT = shutil.ignore_patterns("test", "tests", "idlelib", "site-packages", "config-*", "*.a", "__pycache__")
 INTERPRETER_NEEDS = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
 
 
@@ -48,6 +50,21 @@ def sandbox_python() -> Path:
     """Return an interpreter that sandboxes can run on."""
     finder = InterpreterFinder(os.environ, None, python_version, own=Path(sys.executable))
     return finder.find(PYTHON).path
+
+
+def copy_interpreter(folder: Path) -> None:
+    """Put an interpreter that sandboxes can run on into a folder; it needs LD_LIBRARY_PATH for the `lib` in there."""
+    python = look_at(sandbox_python(), INTERPRETER_NEEDS)
+    (folder / "bin").mkdir(parents=True)
+    _link(str(python.executable.resolve()), str(folder / "bin/python3"))
+    shutil.copytree(python.prefix / "lib", folder / "lib", copy_function=_link, ignore=_LEFT_OUT, symlinks=True)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # Another disk.
+        shutil.copy2(source, target)
 
 
 def packages(home: Path, wanted: Sequence[str] = DEPENDENCIES) -> Path:

@@ -13,19 +13,10 @@ import pytest
 import pyexec
 import pyexec_guest
 from pyexec.walls.bubblewrap.program import find_bubblewrap
-from pyexec.walls.bubblewrap.python import look_at
-from tests.walls.bubblewrap import HERE, INTERPRETER_NEEDS, sandbox_python
+from tests.walls.bubblewrap import HERE, copy_interpreter
 
 pytestmark = pytest.mark.root
 ORDINARY = 54_321
-LEFT_OUT = shutil.ignore_patterns("test", "tests", "idlelib", "site-packages", "config-*", "*.a", "__pycache__")
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # Another disk.
-        shutil.copy2(source, target)
 
 
 @pytest.fixture
@@ -34,12 +25,7 @@ def reachable() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="pe-wall-", dir="/var/tmp") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        python = look_at(sandbox_python(), INTERPRETER_NEEDS)
-        (folder / "python/bin").mkdir(parents=True)
-        _link(str(python.executable.resolve()), str(folder / "python/bin/python3"))
-        shutil.copytree(
-            python.prefix / "lib", folder / "python/lib", copy_function=_link, ignore=LEFT_OUT, symlinks=True
-        )
+        copy_interpreter(folder / "python")
         for package in (pyexec, pyexec_guest):
             assert package.__file__ is not None
             source = Path(package.__file__).parent

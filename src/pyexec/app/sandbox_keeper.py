@@ -4,10 +4,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pyexec.app.sandboxes import inside_of
 from pyexec.domain.errors import WallUnavailableError
 from pyexec.environments.store import EnvironmentStore
 from pyexec.walls.bubblewrap.contents import Inside
+from pyexec.walls.bubblewrap.inside import inside_of
 from pyexec.walls.bubblewrap.keeper import LOCK, keep
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 
@@ -23,7 +23,7 @@ def _leased(orders: KeeperOrders, environment: Path) -> Inside:
     store = EnvironmentStore(environment.parent)
     if store.lease(environment.name, orders.key, orders.folder / LOCK) is None:
         raise WallUnavailableError(f"The environment {environment} is being made or removed.", hint="Try again.")
-    return inside_of(environment, orders.settings, orders.environ)
+    return inside_of(environment, orders.preloaded, orders.environ)
 
 
 if __name__ == "__main__":

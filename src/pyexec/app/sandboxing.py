@@ -6,10 +6,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from pyexec.app.sandboxes import memory_together
-from pyexec.domain.sandboxes import WAIVABLE
+from pyexec.domain.sandboxes import WAIVABLE, SandboxSettings
+from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.plan import Planner
 from pyexec.environments.sandboxes import SandboxEnvironments
+from pyexec.environments.store import EnvironmentStore
 from pyexec.executions.sandboxed import Sandboxing
+from pyexec.processes import machine
 from pyexec.settings import Settings
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.orders import KeeperOrders
@@ -17,28 +20,45 @@ from pyexec.walls.bubblewrap.wall import BubblewrapWall
 
 KEEPER = "pyexec.app.sandbox_keeper"
 _KEEPER_NEEDS = ("PATH", "LD_LIBRARY_PATH")
+_SHARE = (3, 4)
 
 
-def open_sandboxing(settings: Settings, folder: StateFolder, environments: SandboxEnvironments) -> Sandboxing | None:
+def open_sandboxing(
+    settings: Settings, folder: StateFolder, planner: Planner, finder: InterpreterFinder, store: EnvironmentStore
+) -> Sandboxing | None:
     """Return how executions are put into sandboxes; None where there can be none. Starts nothing."""
     if sys.platform != "linux":
         return None
     waived = [WAIVABLE[name] for name in settings.sandboxes.waived]
     return Sandboxing(
         wall=BubblewrapWall(_keeper_orders(settings, folder), KEEPER),
-        environments=environments,
+        environments=SandboxEnvironments(
+            planner=planner, finder=finder, store=store, environ=settings.environ, directory=folder.root
+        ),
         packages=settings.sandboxes.packages,
         python=settings.sandboxes.python,
         notes=(f"Where they cannot be had, limits are waived here: {', '.join(waived)}.",) if waived else (),
     )
 
 
+def memory_together(settings: SandboxSettings) -> int:
+    """Return how much memory all sandboxes may have together, in bytes."""
+    if settings.together is not None:
+        return settings.together
+    part, whole = _SHARE
+    return machine.memory() * part // whole
+
+
 def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
+    sandboxes = settings.sandboxes
     orders = KeeperOrders(
         folder=Path(),
         key="",
-        together=memory_together(settings.sandboxes),
-        settings=settings.sandboxes,
+        budget=memory_together(sandboxes),
+        limits=sandboxes.limits,
+        ready=sandboxes.ready,
+        preloaded=sandboxes.preloaded,
+        waived=sandboxes.waived,
         environ={name: settings.environ[name] for name in _KEEPER_NEEDS if name in settings.environ},
         version=version("mcp-pyexec"),
     )

@@ -7,7 +7,6 @@ from pyexec.benchmarks.service import BenchmarkService
 from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
-from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.inside import InsideExecutions
@@ -82,11 +81,8 @@ def open_services(settings: Settings) -> Services:
         own_version=settings.python_version,
         fresh_seconds=settings.environment_limits.fresh,
     )
-    sandbox_environments = SandboxEnvironments(
-        planner=planner, finder=finder, store=environments, environ=settings.environ, directory=folder.root
-    )
     host = HostWall(launcher)
-    sandboxing = open_sandboxing(settings, folder, sandbox_environments)
+    sandboxing = open_sandboxing(settings, folder, planner, finder, environments)
     submitter = Submitter(
         folder=folder,
         store=store,

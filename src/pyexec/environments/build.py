@@ -20,6 +20,7 @@ from pyexec.environments.store import Environment
 from pyexec.environments.tool import Say, ToolError
 
 FAILED = 1
+_UMASK = 0o022
 _INDEXES = ("UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_FIND_LINKS")
 _DISK_FULL = "The disk is full, so the environment could not be made; free some space and try again."
 
@@ -28,6 +29,8 @@ def main() -> int:
     """Make the environment; return the exit status."""
     # Whoever cancels sends either; both must leave nothing half behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The users that sandboxes are must read it; nobody else gets into the folder that environments lie in.
+    os.umask(_UMASK)
     orders = [BuildOrder.from_json(line) for line in sys.stdin]
     indexes = [order.index_url or "" for order in orders]
     # Beyond what `masked` finds: a URL that nobody can read may be shown by whoever tries.

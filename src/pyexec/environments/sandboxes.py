@@ -15,8 +15,8 @@ from pyexec.environments.requirements import combine
 from pyexec.environments.store import Environment, EnvironmentStore
 from pyexec.environments.uv import patience
 
-TRIED = ">=3.12,<3.14"
-"""The versions of Python on which the usual packages have been tried: any of these before a newer one."""
+PREFERRED = ">=3.12,<3.15"
+"""The versions of Python for which all of the usual packages have wheels: any of these before a newer one."""
 
 SETTING = "PYEXEC_SANDBOX_PACKAGES"
 _WHEELS_ONLY = {"UV_NO_BUILD": "1"}
@@ -122,7 +122,7 @@ class SandboxEnvironments:
         return str(found.path.resolve())
 
     def _found(self, asked: str) -> Interpreter | None:
-        for request in (TRIED, asked) if asked == PYTHON else (asked,):
+        for request in (PREFERRED, asked) if asked == PYTHON else (asked,):
             with suppress(InterpreterNotFoundError):
                 return self._finder.find(request)
         return None

@@ -1,7 +1,7 @@
 """What is different about an execution that runs in a sandbox."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError
@@ -42,10 +42,15 @@ class Sandboxing:
     notes: tuple[str, ...] = ()
 
     def plan(self, folder: Path, lock: Path, owner: str) -> RunPlan:
-        """Return what an execution in a sandbox runs on; see `SandboxEnvironments.plan`."""
-        return self.environments.plan(
+        """Plan what an execution runs in; nothing that its caller has sent counts.
+
+        Raises:
+            PyexecError: See `SandboxEnvironments.plan`.
+        """
+        plan = self.environments.plan(
             folder=folder, holder_lock=lock, owner=owner, python=self.python, packages=self.packages
         )
+        return replace(plan, notes=(*plan.notes, *self.notes))
 
 
 def check_for_sandbox(request: ExecutionRequest) -> None:

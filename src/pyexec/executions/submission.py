@@ -106,7 +106,7 @@ class Submitter:
         try:
             plan = self._plan(ready)
             companions = self._companions(ready)
-            execution = _new_record(principal, ready, plan, self._sandboxes().notes if request.sandboxed else ())
+            execution = _new_record(principal, ready, plan)
             self._start(execution, ready, plan, companions)
         except BaseException:
             _discard(ready.folder)
@@ -246,6 +246,7 @@ class Submitter:
         return self._sandboxes().wall if ready.checked.request.sandboxed else self._wall
 
     def _build_environment(self, ready: "_Ready") -> Mapping[str, str]:
+        """Return the variables that what prepares it is run with; a caller of sandboxes has no say in these."""
         if ready.checked.request.sandboxed:
             return self._sandboxes().environments.build_environ
         return {**ready.env, **patience(ready.env)}
@@ -282,7 +283,7 @@ class Submitter:
         )
 
 
-def _new_record(principal: Principal, ready: _Ready, plan: RunPlan, notes: tuple[str, ...]) -> Execution:
+def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution:
     checked, program = ready.checked, ready.placed.program
     request = checked.request
     kept = () if program.result is None else (_kept(ready.id, program.result),)
@@ -298,7 +299,7 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan, notes: tuple
         strategy=plan.strategy,
         python=legible(plan.python),
         python_version=plan.python_version,
-        notes=(*plan.notes, *kept, *notes),
+        notes=(*plan.notes, *kept),
         dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,

@@ -74,16 +74,16 @@ def main(control_fd: int, guest: str, modules: "Sequence[str]") -> None:
 
 def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
     for name in modules:
-        prepare = _imported(name)
-        if prepare is not None:
-            prepare()
+        install = _imported(name)
+        if install is not None:
+            install()
         _check_single_threaded(name)
     run: Callable[[int], int | None] | None = _imported(guest)
     if run is None:
         raise ValueError(f"{guest} names no function")
-    make_ready: Callable[[], None] | None = getattr(run, "prepare", None)
-    if make_ready is not None:
-        make_ready()
+    prepare: Callable[[], None] | None = getattr(run, "prepare", None)
+    if prepare is not None:
+        prepare()
     _check_single_threaded(guest)
     machine = seccomp.this_machine()
     return Belongings(

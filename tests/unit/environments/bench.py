@@ -42,8 +42,8 @@ class Bench:
             holder_lock=tmp_path / "executions" / "1" / "lock",
         )
 
-    def plan(self, **changes: Any) -> RunPlan:
-        planner = Planner(
+    def planner(self) -> Planner:
+        return Planner(
             finder=self.machine.finder(),
             store=self.store,
             names=self.names,
@@ -52,7 +52,9 @@ class Bench:
             own_version="3.11",
             fresh_seconds=FRESH_SECONDS,
         )
-        return planner.plan(replace(self.asked, **changes))
+
+    def plan(self, **changes: Any) -> RunPlan:
+        return self.planner().plan(replace(self.asked, **changes))
 
     def order(self, **changes: Any) -> BuildOrder:
         """Plan what has to be prepared, and return what the builder is told."""

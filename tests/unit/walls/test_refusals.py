@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyexec.domain.errors import WallUnavailableError
-from pyexec.walls.bubblewrap import contents, program, python
+from pyexec.walls.bubblewrap import contents, limits, program, python
 from pyexec_guest.outside import groups, outerwall
 from pyexec_guest.outside.plan import Plan, Program, Users
 
@@ -28,7 +28,7 @@ def test_the_systems_bubblewrap_is_taken_where_the_package_has_none(
 
 
 def test_a_python_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python, "OLDEST", (3, 99))
+    monkeypatch.setattr(python, "OLDEST_PYTHON", (3, 99))
     with pytest.raises(WallUnavailableError, match=r"need Python 3\.99 or newer") as refused:
         python.look_at(Path(sys.executable), {})
     assert "uv python install" in str(refused.value.hint)
@@ -86,3 +86,39 @@ def test_what_the_users_of_sandboxes_may_not_read_is_refused(tmp_path: Path, mod
         with pytest.raises(WallUnavailableError, match="who may not read") as refused:
             contents.plan_for(inside, bwrap, contents.USERS)
         assert refused.value.hint == f"Run `chmod -R a+rX {packages}`."
+
+
+@pytest.mark.parametrize("hidden", ["numpy", "numpy/__init__.py", "six.py"])
+def test_packages_that_the_users_of_sandboxes_may_not_read_are_named(tmp_path: Path, hidden: str) -> None:
+    (tmp_path / "numpy").mkdir()
+    for name in ("numpy/__init__.py", "six.py"):
+        (tmp_path / name).touch()
+    tmp_path.chmod(0o755)
+    (tmp_path / "leads-nowhere").symlink_to(tmp_path / "nothing")
+    own = python.SandboxPython(executable=Path("/usr/bin/python3"), prefix=Path("/usr"))
+    inside = contents.Inside(python=own, packages=tmp_path, guest="guest:run")
+    contents.plan_for(inside, Program("/usr/bin", "bwrap"), contents.USERS)
+    (tmp_path / hidden).chmod(0o700 if hidden == "numpy" else 0o600)
+    with pytest.raises(WallUnavailableError) as refused:
+        contents.plan_for(inside, Program("/usr/bin", "bwrap"), contents.USERS)
+    assert refused.value.message.endswith(f"who may not read {tmp_path / hidden}.")
+    assert refused.value.hint == f"Run `chmod -R a+rX {tmp_path}`."
+
+
+@pytest.mark.parametrize(
+    ("waived", "lacking"),
+    [
+        ((), "memory of a sandbox as a whole and processor time"),
+        (("memory",), "processor time"),
+        (("cpu",), "memory of a sandbox as a whole"),
+    ],
+)
+def test_limits_that_cannot_be_had_are_named_unless_each_of_them_is_waived(
+    monkeypatch: pytest.MonkeyPatch, waived: tuple[str, ...], lacking: str
+) -> None:
+    monkeypatch.setattr(groups, "_own_folders", dict)
+    with pytest.raises(WallUnavailableError) as refused:
+        limits.groups_for("test", 1, waived)
+    assert f"({lacking}): the controllers" in refused.value.message
+    assert "PYEXEC_SANDBOX_WAIVE=memory,cpu" in str(refused.value.hint)
+    assert limits.groups_for("test", 1, ("memory", "cpu")) is None

@@ -48,7 +48,7 @@ class Families:
         self._inside_of = inside_of
         self._outer = OuterWalls(orders.folder / OUTER)
         self._outer.end_left_over()
-        self._groups = groups_for(orders.key, orders.together, orders.settings.waived)
+        self._groups = groups_for(orders.key, orders.budget, orders.waived)
         self._users = USERS if os.geteuid() == 0 else None
         self._bwrap = find_bubblewrap(orders.environ.get("PATH"))
         self._lock = threading.Lock()
@@ -111,8 +111,8 @@ class Families:
             plan,
             self._groups,
             orders.environ,
-            limits=orders.settings.limits,
-            ready=orders.settings.ready,
+            limits=orders.limits,
+            ready=orders.ready,
             on_server=self._outer.note,
         )
         try:

@@ -4,10 +4,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from pyexec.domain.limits import SandboxLimits
-from pyexec.domain.sandboxes import SandboxSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,18 +14,24 @@ class KeeperOrders:
 
     Attributes:
         folder: The keeper's own folder: its lock, its socket, its log.
-        key: Tells control groups of one keeper from those of another.
-        together: What the memory limits of all sandboxes may come to together, in bytes.
-        settings: What the operator has set.
-        environ: What our own interpreter and those of sandboxes need to start.
+        key: Tells control groups of one state folder from those of another.
+        budget: What the memory limits of all sandboxes may come to together, in bytes.
+        limits: Of each sandbox.
+        ready: How many sandboxes of each environment are kept ready.
+        preloaded: What is imported ahead; None: as much of what usually is as the environment has.
+        waived: The limits that need not be held.
+        environ: What our own interpreter and the package installer need to start.
         version: Of pyexec.
     """
 
     folder: Path
     key: str
-    together: int
-    settings: SandboxSettings
-    environ: Mapping[str, str] = field(repr=False)
+    budget: int
+    limits: SandboxLimits = field(default_factory=SandboxLimits)
+    ready: int = 2
+    preloaded: tuple[str, ...] | None = None
+    waived: tuple[str, ...] = ()
+    environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     version: str
 
     def to_json(self) -> str:
@@ -37,9 +41,13 @@ class KeeperOrders:
     @classmethod
     def from_json(cls, text: str) -> "KeeperOrders":
         """Return the orders that a text holds."""
-        values: dict[str, Any] = json.loads(text)
-        given: dict[str, Any] = values["settings"]
-        tuples = {name: tuple(given[name]) for name in ("packages", "preloaded", "waived") if given[name] is not None}
-        given = {**given, **tuples, "limits": SandboxLimits(**given["limits"])}
-        values = {**values, "folder": Path(values["folder"]), "settings": SandboxSettings(**given)}
-        return cls(**values)
+        values = json.loads(text)
+        return cls(
+            **values
+            | {
+                "folder": Path(values["folder"]),
+                "limits": SandboxLimits(**values["limits"]),
+                "preloaded": None if values["preloaded"] is None else tuple(values["preloaded"]),
+                "waived": tuple(values["waived"]),
+            }
+        )

@@ -1,37 +1,37 @@
-"""What an operator has set, as what sandboxes are made of: an environment becomes what is inside a wall."""
+"""From the folder of an environment to what is inside a wall."""
 
 from collections.abc import Mapping
 from importlib.machinery import all_suffixes
 from pathlib import Path
 
-from pyexec.domain.sandboxes import PRELOADED, SandboxSettings
-from pyexec.environments.store import site_packages
-from pyexec.processes import machine
+from pyexec.domain.errors import WallUnavailableError
+from pyexec.domain.sandboxes import PRELOADED
 from pyexec.walls.bubblewrap.contents import Inside
 from pyexec.walls.bubblewrap.python import SandboxPython, look_at
 
 GUEST = "pyexec_guest.inner:run"
 INSTALL_FONTS = "pyexec_guest.fonts:install"
-_SHARE = (3, 4)
 _LIBRARIES = "LD_LIBRARY_PATH"
+_PACKAGES = "lib/python3*/site-packages"
 
 
 def inside_of(
-    environment: Path, settings: SandboxSettings, environ: Mapping[str, str], *, guest: str = GUEST
+    environment: Path, preloaded: tuple[str, ...] | None, environ: Mapping[str, str], *, guest: str = GUEST
 ) -> Inside:
     """Return what is inside the wall for an environment; blocks while its interpreter is started and asked.
 
     Args:
         environment: The folder of the environment.
-        settings: What the operator has set.
+        preloaded: What is imported ahead; None: as much of `PRELOADED` as is installed.
         environ: What the interpreter needs to start.
         guest: What a sandbox runs.
 
     Raises:
-        WallUnavailableError: The interpreter does not start, or is too old.
+        WallUnavailableError: The environment is none, or its interpreter does not start or is too old.
     """
-    packages = site_packages(environment)
-    preloaded = settings.preloaded
+    packages = next(environment.glob(_PACKAGES), None)
+    if packages is None:
+        raise WallUnavailableError(f"The environment {environment} has no packages.")
     if preloaded is None:
         preloaded = tuple(name for name in PRELOADED if _has(packages, name.partition(".")[0]))
     python = look_at(environment / "bin" / "python", environ)
@@ -48,14 +48,6 @@ def _needs(python: SandboxPython, environ: Mapping[str, str]) -> dict[str, str]:
     """Return what of the environment an interpreter needs behind the wall too: where its own libraries are."""
     own = [place for place in environ.get(_LIBRARIES, "").split(":") if Path(place).is_relative_to(python.prefix)]
     return {_LIBRARIES: ":".join(own)} if own else {}
-
-
-def memory_together(settings: SandboxSettings) -> int:
-    """Return how much memory all sandboxes may have together, in bytes."""
-    if settings.together is not None:
-        return settings.together
-    part, whole = _SHARE
-    return machine.memory() * part // whole
 
 
 def _has(packages: Path, module: str) -> bool:

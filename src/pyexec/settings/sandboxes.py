@@ -18,7 +18,7 @@ from pyexec.domain.sandboxes import (
     parse_waived,
     parse_wall,
 )
-from pyexec.variables.reading import Variable, number, whole
+from pyexec.settings.reading import Variable, number, whole
 
 SMALLEST_MB = 256
 """Less is not enough for what is imported ahead, and a little work."""

@@ -15,8 +15,8 @@ from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
-from pyexec.variables.reading import Variable, number, whole
-from pyexec.variables.sandboxes import SANDBOX_VARIABLES, sandbox_settings
+from pyexec.settings.reading import Variable, number, whole
+from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
 
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
 
