@@ -52,7 +52,7 @@ def test_a_reader_that_leaves_ends_the_program_without_a_traceback(run: Command)
         text=True,
         cwd=run.directory,
         env=environment(run.home),
-        timeout=50,
+        timeout=150,
         check=True,
     )
     pid = int(done.stdout)

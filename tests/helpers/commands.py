@@ -9,7 +9,7 @@ from typing import IO
 
 from tests.helpers.homes import PYEXEC, environment
 
-COMMAND_SECONDS = 50.0
+COMMAND_SECONDS = 150.0
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from tests.helpers.processes import eventually
 
 PYEXEC = Path(sys.prefix) / "bin" / "pyexec"
 UV = Path(sys.prefix) / "bin" / "uv"
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 30.0
 
 _homes: set[Path] = set()
 

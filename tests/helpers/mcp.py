@@ -12,7 +12,7 @@ from fastmcp.client.transports import StdioTransport
 from mcp_types import TextContent, TextResourceContents
 
 from tests.helpers.homes import PYEXEC, environment
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import WITHIN_SECONDS, eventually
 
 FINAL = {"completed", "failed", "cancelled", "timed_out", "lost"}
 
@@ -77,7 +77,7 @@ class Mcp:
         """Return a job's record."""
         return (await self.get("py_job_status", job_id=job_id))["job"]
 
-    async def printed(self, job_id: str, text: str, *, within: float = 20.0) -> dict[str, Any]:
+    async def printed(self, job_id: str, text: str, *, within: float = WITHIN_SECONDS) -> dict[str, Any]:
         """Wait until a job has printed some text; return its output."""
 
         async def look() -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ class Mcp:
         assert found is not None
         return found
 
-    async def finished(self, job_id: str, *, within: float = 30.0) -> dict[str, Any]:
+    async def finished(self, job_id: str, *, within: float = WITHIN_SECONDS) -> dict[str, Any]:
         """Wait until a job has ended; return its output."""
 
         async def look() -> dict[str, Any] | None:

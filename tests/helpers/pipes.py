@@ -11,8 +11,8 @@ from typing import Any
 
 from tests.helpers.homes import PYEXEC, environment
 
-ANSWER_SECONDS = 40.0
-EXIT_SECONDS = 15.0
+ANSWER_SECONDS = 120.0
+EXIT_SECONDS = 60.0
 PROTOCOL = "2025-06-18"
 CLIENT = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 
