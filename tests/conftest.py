@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
 
 
@@ -45,6 +46,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail a session that skipped a test where all are meant to run: there a skip hides a missing install."""
+    forks.close()
     if os.environ.get("PYEXEC_CI_NO_SKIPS") != "1" or session.exitstatus != pytest.ExitCode.OK:
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import Command, line_of, rest_of
-from tests.helpers.homes import PYEXEC, environment
+from tests.helpers.forks import PYEXEC
+from tests.helpers.homes import environment
 from tests.helpers.processes import alive, eventually
 
 

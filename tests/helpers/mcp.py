@@ -11,7 +11,8 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from mcp_types import TextContent, TextResourceContents
 
-from tests.helpers.homes import PYEXEC, environment
+from tests.helpers import forks
+from tests.helpers.homes import environment
 from tests.helpers.waiting import WITHIN_SECONDS, eventually
 
 FINAL = {"completed", "failed", "cancelled", "timed_out", "lost"}
@@ -143,12 +144,12 @@ async def connect(
     mode: str = "auto",
     options: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
-    command: Sequence[str | Path] = (PYEXEC, "serve"),
+    command: Sequence[str | Path] | None = None,
 ) -> AsyncGenerator[Mcp]:
     """Start a server and connect to it: `auto` speaks the newest protocol, `legacy` the one with a handshake."""
     directory = home.parent / "work"
     directory.mkdir(exist_ok=True)
-    program, *arguments = map(str, (*command, *options))
+    program, *arguments = map(str, (*(command or (*forks.pyexec(), "serve")), *options))
     transport = StdioTransport(
         program,
         arguments,

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.homes import PYEXEC, environment
+from tests.helpers.forks import PYEXEC
+from tests.helpers.homes import environment
 
 ANSWER_SECONDS = 120.0
 EXIT_SECONDS = 60.0

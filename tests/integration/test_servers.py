@@ -19,7 +19,8 @@ from tests.integration.engine import Engine, Server, outcome_of, server
 MakeServer = Callable[..., Server]
 
 SERVERS = 8
-EXECUTIONS = 1000
+EXECUTIONS = int(os.environ.get("EXECUTIONS", "160"))
+"""Many at once is a matter of the benchmarks; what would get in the way is met by these, too."""
 STEADY = (
     "import os, time\n"
     "print(os.getpid(), flush=True)\n"
@@ -185,7 +186,7 @@ def quick_python(tmp_path: Path) -> Path:
     return python.parent
 
 
-def test_eight_servers_run_a_thousand_executions_without_getting_in_each_others_way(
+def test_eight_servers_run_hundreds_of_executions_without_getting_in_each_others_way(
     make_server: MakeServer, state_home: Path, quick_python: Path
 ) -> None:
     servers = [make_server(path=quick_python, queued=2 * EXECUTIONS) for _ in range(SERVERS)]
