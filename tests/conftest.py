@@ -37,6 +37,11 @@ def module_home() -> Iterator[Path]:
         yield home
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the quick tests last: then all workers end at about the same time."""
+    items.sort(key=lambda item: "unit" in item.path.parts)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs root where there is none."""
     if item.get_closest_marker("root") is not None and os.geteuid() != 0:
