@@ -50,7 +50,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a session that skipped a test where all are meant to run: there a skip hides a missing install."""
+    """End what forks; fail a session that skipped a test where all are meant to run: a skip hides a missing install."""
     forks.close()
     if os.environ.get("PYEXEC_CI_NO_SKIPS") != "1" or session.exitstatus != pytest.ExitCode.OK:
         return
