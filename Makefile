@@ -9,7 +9,8 @@ ARGS ?=
 
 # Tests wait for programs more than they work: half as many workers again as there are cores keep those busy.
 WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
-PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile
+# Files are given out in the order of tests/conftest.py, the quick ones last, so that no worker ends long after the rest.
+PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test lint coverage check format docs bench clean

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
 
 
@@ -42,12 +43,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what was not asked for; not skipped, since nothing is missing."""
+    """Leave out what was not asked for; not skipped, since nothing is missing. The quick tests come last.
+
+    Then all workers end at about the same time.
+    """
     if not config.getoption("--usual-packages"):
         left_out = [item for item in items if item.get_closest_marker("usual_packages") is not None]
         if left_out:
             config.hook.pytest_deselected(items=left_out)
             items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: "unit" in item.path.parts)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -58,7 +63,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a session that skipped a test where all are meant to run: there a skip hides a missing install."""
+    """End what forks; fail a session that skipped a test where all are meant to run: a skip hides a missing install."""
+    forks.close()
     if os.environ.get("PYEXEC_CI_NO_SKIPS") != "1" or session.exitstatus != pytest.ExitCode.OK:
         return
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -53,7 +53,7 @@ def page(request: pytest.FixtureRequest) -> Page:
     return found
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 async def tools() -> dict[str, Tool]:
     services = LazyServices(Settings(home=Path("/nonexistent"), directory=Path("/")))  # Never opened.
     return {tool.name: tool for tool in await build_server(services, local_principal, 20, tuple(TOOLSETS)).list_tools()}

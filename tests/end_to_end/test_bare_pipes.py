@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.helpers.homes import PYEXEC
+from tests.helpers.forks import PYEXEC
 from tests.helpers.pipes import PipeServer, pipe_server
 from tests.helpers.processes import eventually
 

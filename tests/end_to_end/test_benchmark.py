@@ -43,15 +43,15 @@ async def test_a_script_is_measured_and_its_figures_are_numbers(mcp: Mcp, size: 
 
 @pytest.mark.case("B132")
 async def test_a_cold_first_run_is_left_out_or_flagged(mcp: Mcp) -> None:
-    code = "import os, time\nif not os.path.exists('marker'): time.sleep(1); open('marker', 'w').close()"
+    code = "import os, time\nif not os.path.exists('marker'): time.sleep(3); open('marker', 'w').close()"
     warmed = await measured(mcp, script_content=code, runs=9)
-    assert warmed["variants"][0]["wall"]["max"] < 1
-    assert warmed["notes"][0].startswith("The first run, a warm-up that does not count, took 1.")
+    assert warmed["variants"][0]["wall"]["max"] < 3
+    assert warmed["notes"][0].startswith("The first run, a warm-up that does not count, took 3.")
     (mcp.directory / "marker").unlink()
     cold = await measured(mcp, script_content=code, runs=9, warmup=0)
     assert 1 in cold["variants"][0]["outlier_runs"]
     assert any("use warmup" in note for note in cold["notes"])
-    assert cold["wall_time_seconds"] < 1
+    assert cold["wall_time_seconds"] < 3
 
 
 @pytest.mark.case("B134")
@@ -67,7 +67,7 @@ async def test_a_run_that_fails_is_named_and_no_figure_mixes_it_with_others(mcp:
 @pytest.mark.case("B134")
 async def test_a_run_that_takes_too_long_is_named(mcp: Mcp) -> None:
     code = "import os, time; n = len(os.listdir()); open(str(n), 'w'); time.sleep(60 if n == 1 else 0)"
-    result = await measured(mcp, script_content=code, runs=3, warmup=0, timeout_seconds=3)
+    result = await measured(mcp, script_content=code, runs=3, warmup=0, timeout_seconds=6)
     assert (result["status"], result["failed_run"]) == ("failed", 2)
     assert result["error"] == "Run 2 of 3 took too long and was ended (SIGINT); no figures are given."
     assert result["stderr"].endswith("[TIMEOUT]")

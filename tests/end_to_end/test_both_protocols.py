@@ -110,7 +110,7 @@ async def test_cancelling_a_call_ends_the_whole_tree_it_started(mcp: Mcp) -> Non
     assert (ended["state"], ended["stdout"]) == ("cancelled", seen)
     assert "The client cancelled the call." in ended["error"]
     for pid in map(int, seen.split()):
-        await eventually(lambda pid=pid: not alive(pid), within=5)
+        await eventually(lambda pid=pid: not alive(pid))
 
 
 def job_of(mcp: Mcp) -> str:

@@ -9,7 +9,6 @@ from tests.helpers.commands import Command
 from tests.helpers.homes import processes_of
 
 # Many commands, and each is a start of its own.
-pytestmark = pytest.mark.timeout(120)
 
 SECRET = "s3cr3t-of-a-person"
 

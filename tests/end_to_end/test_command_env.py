@@ -6,7 +6,7 @@ import pytest
 
 from tests.helpers.commands import Command
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_uv
 
 
 def test_an_environment_is_made_listed_used_locked_and_removed(run: Command) -> None:

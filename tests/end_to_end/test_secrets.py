@@ -22,7 +22,7 @@ time.sleep(300)
     secret = {"env_vars": {"TOKEN": OF_THE_CALL}, "env_file": "secret.env", "stdin": OF_STDIN}
     for use_uv in (False, True):
         job_id = await mcp.start(source, use_uv=use_uv, **secret)
-        await mcp.printed(job_id, f"{len(OF_THE_CALL)} {len(OF_THE_FILE)} {len(OF_STDIN)}\n", within=40)
+        await mcp.printed(job_id, f"{len(OF_THE_CALL)} {len(OF_THE_FILE)} {len(OF_STDIN)}\n")
         titles = [process.command for process in processes_of(mcp.home)]
         assert any("script.py" in title for title in titles)
         assert not [title for title in titles if "swordfish" in title]

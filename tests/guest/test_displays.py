@@ -7,7 +7,7 @@ import pytest
 
 from tests.guest.guests import Cell, Guest
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_uv
 
 
 def forms(cell: Cell) -> dict[str, str | None]:

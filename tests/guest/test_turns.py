@@ -12,7 +12,7 @@ from pyexec.sandbox.guest import GUEST_MAIN
 from pyexec_guest import protocol
 from tests.guest.guests import Guest
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_uv
 
 FIND = """
 import os, socket

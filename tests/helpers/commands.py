@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.helpers.homes import PYEXEC, environment
+from tests.helpers import forks
+from tests.helpers.homes import environment
 
-COMMAND_SECONDS = 50.0
+COMMAND_SECONDS = 150.0
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Command:
     def __call__(self, *words: str, stdin: str = "", env: Mapping[str, str] | None = None) -> Ran:
         """Run `pyexec WORDS` to its end."""
         done = subprocess.run(
-            [PYEXEC, *words],
+            [*forks.pyexec(), *words],
             input=stdin,
             capture_output=True,
             text=True,
@@ -53,7 +54,7 @@ class Command:
     def running(self, *words: str) -> Generator["subprocess.Popen[str]"]:
         """Start it and leave it running; at the end it must have ended."""
         process = subprocess.Popen(
-            [PYEXEC, *words],
+            [*forks.pyexec(), *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from tests.helpers import forks
 from tests.helpers.processes import eventually
 
-PYEXEC = Path(sys.prefix) / "bin" / "pyexec"
 UV = Path(sys.prefix) / "bin" / "uv"
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 30.0
 
 _homes: set[Path] = set()
 
@@ -101,6 +101,10 @@ def processes_of(home: Path) -> list[Process]:
         parents[pid] = int(fields[1])
         is_server = any(variable.startswith(b"PYEXEC_HOME=") for variable in environ.split(b"\0"))
         found[pid] = Process(pid, command.replace(b"\0", b" ").decode("utf-8", "replace").strip(), is_server)
+    for pid in list(found):
+        other = forks.stood_for(pid)
+        if other is not None:
+            found[other] = replace(found.pop(pid), pid=other)
     servers = {pid for pid, process in found.items() if process.is_server}
     waiting = {pid for pid, process in found.items() if "keeper" in process.command and not _holds(pid, home)}
     own = servers | waiting | {pid for pid, parent in parents.items() if parent in servers}

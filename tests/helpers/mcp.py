@@ -11,8 +11,9 @@ from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 from mcp_types import TextContent, TextResourceContents
 
-from tests.helpers.homes import PYEXEC, environment
-from tests.helpers.waiting import eventually
+from tests.helpers import forks
+from tests.helpers.homes import environment
+from tests.helpers.waiting import WITHIN_SECONDS, eventually
 
 FINAL = {"completed", "failed", "cancelled", "timed_out", "lost"}
 
@@ -77,7 +78,7 @@ class Mcp:
         """Return a job's record."""
         return (await self.get("py_job_status", job_id=job_id))["job"]
 
-    async def printed(self, job_id: str, text: str, *, within: float = 20.0) -> dict[str, Any]:
+    async def printed(self, job_id: str, text: str, *, within: float = WITHIN_SECONDS) -> dict[str, Any]:
         """Wait until a job has printed some text; return its output."""
 
         async def look() -> dict[str, Any] | None:
@@ -89,7 +90,7 @@ class Mcp:
         assert found is not None
         return found
 
-    async def finished(self, job_id: str, *, within: float = 30.0) -> dict[str, Any]:
+    async def finished(self, job_id: str, *, within: float = WITHIN_SECONDS) -> dict[str, Any]:
         """Wait until a job has ended; return its output."""
 
         async def look() -> dict[str, Any] | None:
@@ -143,12 +144,12 @@ async def connect(
     mode: str = "auto",
     options: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
-    command: Sequence[str | Path] = (PYEXEC, "serve"),
+    command: Sequence[str | Path] | None = None,
 ) -> AsyncGenerator[Mcp]:
     """Start a server and connect to it: `auto` speaks the newest protocol, `legacy` the one with a handshake."""
     directory = home.parent / "work"
     directory.mkdir(exist_ok=True)
-    program, *arguments = map(str, (*command, *options))
+    program, *arguments = map(str, (*(command or (*forks.pyexec(), "serve")), *options))
     transport = StdioTransport(
         program,
         arguments,

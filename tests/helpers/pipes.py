@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.helpers.homes import PYEXEC, environment
+from tests.helpers.forks import PYEXEC
+from tests.helpers.homes import environment
 
-ANSWER_SECONDS = 40.0
-EXIT_SECONDS = 15.0
+ANSWER_SECONDS = 120.0
+EXIT_SECONDS = 60.0
 PROTOCOL = "2025-06-18"
 CLIENT = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
 

@@ -60,7 +60,7 @@ def measure(folder: Path, *programs: list[str], **told: Any) -> Measured:
         input=orders(folder, *programs, **told),
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=150,
         check=False,
     )
     lines = (folder / "samples.jsonl").read_text("utf-8").splitlines()

@@ -10,8 +10,8 @@ import anyio
 T = TypeVar("T")
 
 PAUSE_SECONDS = 0.02
-WITHIN_SECONDS = 20.0
-"""Bounds a test that has gone wrong; what the product promises is bounded where it is tested."""
+WITHIN_SECONDS = 100.0
+"""Bounds a test that has gone wrong; how soon something comes true is a matter of the machine."""
 
 
 @overload

@@ -17,7 +17,7 @@ from pyexec.storage.output import Output
 from tests.helpers.homes import environment
 from tests.helpers.processes import alive, eventually, holding
 
-WAIT_SECONDS = 40.0
+WAIT_SECONDS = 100.0
 
 
 class Engine:
@@ -118,7 +118,7 @@ class Engine:
             found = text.split("\n")[:-1]
             return found if len(found) >= lines else []
 
-        return eventually(complete, 20)
+        return eventually(complete)
 
     def pids(self, execution: Execution, count: int) -> list[int]:
         """Return the pids that a program prints, one a line."""
@@ -131,9 +131,9 @@ def outcome_of(execution: Execution) -> Outcome:
     return execution.outcome
 
 
-def gone(pids: list[int], seconds: float) -> None:
+def gone(pids: list[int]) -> None:
     """Wait until none of these processes is left."""
-    eventually(lambda: not [pid for pid in pids if alive(pid)], seconds)
+    eventually(lambda: not [pid for pid in pids if alive(pid)])
 
 
 class Server:
@@ -194,7 +194,7 @@ class Server:
         assert self.process.stdout is not None
         self.hang_up()
         try:
-            self.process.wait(20)
+            self.process.wait(WAIT_SECONDS)
         finally:
             self.kill()
             self.process.stdout.close()

@@ -153,7 +153,7 @@ class Gate:
 
     def wait(self, builds: int = 1) -> list[int]:
         """Wait until so many builds have begun."""
-        return eventually(lambda: pids if len(pids := self.begun()) >= builds else [], 20)
+        return eventually(lambda: pids if len(pids := self.begun()) >= builds else [])
 
     def open(self) -> None:
         """Let all go on, those that come later too."""

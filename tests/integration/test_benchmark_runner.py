@@ -28,7 +28,7 @@ for _ in range(4):
         os.write(ready[1], b"x"); os.read(go[0], 1); os._exit(0)
     pipes.append((ready, go))
 for ready, _ in pipes: os.read(ready[0], 1)
-import time; time.sleep(0.3)
+import time; time.sleep(1)
 for _, go in pipes: os.write(go[1], b"x")
 for _ in pipes: os.wait()
 """
@@ -75,7 +75,7 @@ def test_a_process_that_ends_at_once_has_figures_and_no_more_is_said_of_its_memo
 
 def test_cpu_time_is_that_of_the_program(tmp_path: Path) -> None:
     last = measure(tmp_path, python("import time\nwhile time.process_time() < 0.3: pass")).last
-    assert 0.29 <= last["user"] + last["system"] <= 0.34
+    assert 0.29 <= last["user"] + last["system"] <= 0.6  # Starting takes its part.
     assert last["wall"] >= last["user"] + last["system"] - 0.01
 
 
@@ -105,7 +105,7 @@ def test_four_children_of_100_mb_are_400_mb(tmp_path: Path) -> None:
 def test_memory_that_processes_share_counts_once(tmp_path: Path) -> None:
     code = (
         f"import os, time\n{FILLS.format(100)}\n"
-        "for _ in range(3):\n    if os.fork() == 0: time.sleep(0.4); os._exit(0)\n"
+        "for _ in range(3):\n    if os.fork() == 0: time.sleep(1); os._exit(0)\n"
         "for _ in range(3): os.wait()\n"
     )
     last = measure(tmp_path, python(code)).last

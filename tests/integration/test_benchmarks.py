@@ -128,7 +128,7 @@ async def test_a_cancelled_one_leaves_no_process_and_gives_no_figures(engine: En
     eventually((engine.directory / "both").exists)
     ended = await engine.stop(execution)
     assert ended.state == "cancelled"
-    gone([int(pid) for pid in (engine.directory / "both").read_text().split()], 5.0)
+    gone([int(pid) for pid in (engine.directory / "both").read_text().split()])
     report = (await found(engine, ended)).report
     assert report is None or (report.variants, report.failure) == ((), None)
 

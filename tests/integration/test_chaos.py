@@ -12,8 +12,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from pyexec.domain.executions import Execution
 from pyexec.sandbox.claims import is_held
 from pyexec.sandbox.losses import KEEPER_ENDED, NEVER_STARTED
@@ -168,7 +166,6 @@ def require_truth(chaos: Chaos, execution: Execution, stdout: str) -> str:
     return outcome.kind
 
 
-@pytest.mark.timeout(120)
 async def test_whatever_is_killed_every_record_becomes_true_and_nothing_is_left(
     state_home: Path, make_engine: Callable[..., Engine]
 ) -> None:

@@ -50,7 +50,7 @@ async def test_whatever_is_killed_in_mid_build_nothing_half_is_used(
     assert outcome.reason is not None
     assert outcome.reason.startswith(reason)
     assert await uv_engine.stdout(execution) == ""
-    gone([*pids.values(), *marked_with(execution.id)], 5)
+    gone([*pids.values(), *marked_with(execution.id)])
     assert uv_engine.complete() == []
     await require_made_anew(uv_engine, gate)
 
@@ -106,16 +106,16 @@ async def test_making_an_environment_has_a_time_of_its_own_and_says_so(
 
 @pytest.mark.case("B033")
 async def test_the_time_of_a_program_begins_when_its_environment_is_ready(uv_engine: UvEngine, gate: Gate) -> None:
-    execution = await uv_engine.submit("print('ran')", dependencies=[str(gate.project)], timeout_seconds=0.7)
+    execution = await uv_engine.submit("print('ran')", dependencies=[str(gate.project)], timeout_seconds=3)
     gate.wait()
-    eventually(lambda: time.time() > execution.created_at + 1.0)
+    eventually(lambda: time.time() > execution.created_at + 3.2)
     gate.open()
 
     execution = await uv_engine.wait(execution)
 
     assert execution.state == "completed"
     assert execution.started_at is not None
-    assert execution.started_at > execution.created_at + 1.0
+    assert execution.started_at > execution.created_at + 3.2
 
 
 async def test_a_folder_that_is_not_marked_as_complete_or_lacks_its_interpreter_is_made_anew(

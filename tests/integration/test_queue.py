@@ -97,8 +97,8 @@ async def test_a_pending_execution_can_be_cancelled_and_never_begins(make_engine
 
 async def test_time_in_line_does_not_count_as_time_that_it_ran(make_engine: MakeEngine) -> None:
     engine = make_engine(concurrent=1)
-    first = await engine.submit("import time; time.sleep(1)")
-    second = await engine.submit("print('in time')", timeout_seconds=0.9)
+    first = await engine.submit("import time; time.sleep(3.2)")
+    second = await engine.submit("print('in time')", timeout_seconds=3)
 
     assert (await engine.wait(first)).state == "completed"
     assert (await engine.wait(second)).state == "completed"
@@ -115,7 +115,7 @@ async def test_those_in_line_move_up_when_keepers_are_killed(make_engine: MakeEn
 
     assert [(await engine.wait(execution)).state for execution in waiting] == ["completed", "completed"]
     assert [(await engine.get(execution)).state for execution in running] == ["lost", "lost"]
-    gone(pids, 1.0)
+    gone(pids)
 
 
 async def test_a_pending_execution_whose_keeper_is_killed_is_lost_and_never_began(make_engine: MakeEngine) -> None:
@@ -124,7 +124,7 @@ async def test_a_pending_execution_whose_keeper_is_killed_is_lost_and_never_bega
     engine.printed(first)
 
     os.kill(engine.keeper(second), 9)
-    second = await engine.wait(second, 2.0)
+    second = await engine.wait(second)
     await engine.stop(first, "kill")
 
     assert second.state == "lost"
@@ -183,11 +183,15 @@ async def test_many_wait_for_one_execution(engine: Engine) -> None:
 
 async def test_a_watcher_hears_of_every_step_and_of_output(make_engine: MakeEngine) -> None:
     engine = make_engine(concurrent=1)
-    first = await engine.submit("import time; time.sleep(0.3)")
+    first = await engine.submit("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)")
     second = await engine.submit("print('x', flush=True)")
     heard: list[str] = []
 
-    await engine.executions.wait(engine.principal, second.id, 30, heard.append)
+    def hear(step: str) -> None:
+        heard.append(step)
+        (engine.directory / "go").touch()
+
+    await engine.executions.wait(engine.principal, second.id, 100, hear)
 
     steps = [step for number, step in enumerate(heard) if step != heard[number - 1]]
     assert steps[0] == "waiting"

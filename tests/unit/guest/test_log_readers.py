@@ -70,7 +70,7 @@ def test_the_kept_bytes_never_take_more_than_their_share_of_the_disk(
         most = max(most, sum(size_of(path) for path in tmp_path.iterdir()))
         return writer.poll() is not None
 
-    eventually(written, 30)
+    eventually(written)
 
     assert most <= 40_000 + 80_000 + 80_000 // log.SEGMENTS
 

@@ -84,14 +84,14 @@ def environment(folder: Path) -> dict[str, str]:
 
 def run(folder: Path, script: str, *args: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(folder, script, args), env=environment(folder), capture_output=True, text=True, timeout=50
+        command(folder, script, args), env=environment(folder), capture_output=True, text=True, timeout=150
     )
 
 
 def plainly(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """Run the same without us."""
     argv = [sys.executable, str(folder / "script.py"), *args]
-    return subprocess.run(argv, env=environment(folder), capture_output=True, text=True, timeout=50)
+    return subprocess.run(argv, env=environment(folder), capture_output=True, text=True, timeout=150)
 
 
 def profile(folder: Path) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_what_was_measured_up_to_a_signal_is_written(tmp_path: Path, number: sig
         )
     eventually(lambda: out.read_text().startswith("waiting"))
     process.send_signal(number)
-    _out, stderr = process.communicate(timeout=20)
+    _out, stderr = process.communicate(timeout=60)
     assert process.returncode == -number
     assert "spin" in functions(tmp_path)
     assert ("KeyboardInterrupt" in stderr) == (number == signal.SIGINT)

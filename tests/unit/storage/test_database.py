@@ -123,7 +123,7 @@ def test_servers_that_start_together_migrate_once(path: Path) -> None:
         assert server.stdin is not None
         server.stdin.close()
 
-    assert [server.wait(30) for server in servers] == [0, 0, 0]
+    assert [server.wait(120) for server in servers] == [0, 0, 0]
     assert pragma(path, "user_version") == SCHEMA_VERSION
 
 
