@@ -11,7 +11,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from tests.helpers import forks
 from tests.helpers.processes import eventually
 
 UV = Path(sys.prefix) / "bin" / "uv"
+SANDBOX_KEEPER = "pyexec.app.sandbox_keeper"
 GRACE_SECONDS = 30.0
 
 _homes: set[Path] = set()
@@ -42,6 +43,7 @@ def temporary_home() -> Generator[Path]:
     _homes.add(home)
     try:
         yield home
+        _end_sandbox_keepers(home)
         require_no_process(home, servers_may_live=False)
     finally:
         _homes.discard(home)
@@ -119,6 +121,14 @@ def servers_of(home: Path) -> list[int]:
 def keepers_of(home: Path) -> list[int]:
     """Return the pids of the keepers of this home."""
     return [process.pid for process in processes_of(home) if not process.is_server and "keeper" in process.command]
+
+
+def _end_sandbox_keepers(home: Path) -> None:
+    """End those that only wait for more to do; one that still guards something is left for who looks for that."""
+    for process in processes_of(home):
+        if process.is_server and SANDBOX_KEEPER in process.command:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
 
 
 def _holds(pid: int, home: Path) -> bool:

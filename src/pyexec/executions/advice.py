@@ -41,7 +41,8 @@ def error_of(execution: Execution, stderr: str) -> str | None:
     match outcome.kind:
         case "exited":
             found = _not_to_run(execution, stderr)
-            return found[1] if found else _of_exit(outcome, stderr)
+            said = found[1] if found else _of_exit(outcome, stderr)
+            return f"{said} {outcome.reason}" if outcome.reason else said
         case "signalled":
             sent = f"It was ended by {outcome.signal} (exit code {outcome.exit_code}), which pyexec did not send."
             return f"{sent} {outcome.reason}" if outcome.reason else sent

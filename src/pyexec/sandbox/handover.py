@@ -41,11 +41,6 @@ def give_orders(connection: socket.socket, launch: Launch) -> None:
         ) from error
 
 
-def ask(connection: socket.socket, request: dict[str, object]) -> None:
-    """Send a keeper one frame."""
-    connection.sendall(protocol.encode(request))
-
-
 def _orders(launch: Launch) -> dict[str, object]:
     return {
         "v": protocol.VERSION,

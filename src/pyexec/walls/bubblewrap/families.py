@@ -66,19 +66,6 @@ class Families:
         """
         return self._family(environment).sandboxes.sandbox()
 
-    def has_ready(self, environment: Path) -> bool:
-        """Tell whether a sandbox of this environment is there at once."""
-        family = self._families.get(_key(environment))
-        return family is not None and family.sandboxes.has_ready
-
-    def warm(self, environment: Path) -> None:
-        """Have sandboxes of this environment ready from now on. Blocks for seconds.
-
-        Raises:
-            WallUnavailableError: The wall cannot be had.
-        """
-        self._family(environment)
-
     def close(self) -> None:
         """End all sandboxes and fork servers."""
         with self._lock:

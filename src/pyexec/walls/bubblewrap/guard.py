@@ -151,9 +151,12 @@ class SandboxGuard(Guarding):
         how = box.wait_ended(CLOSE_SECONDS)
         box.kill()
         usage = box.usage()
+        _add(ending, how)
         if usage is not None:
             self.usage = Usage(user_seconds=usage.cpu_seconds, peak_rss_bytes=usage.peak_memory)
-        _add(ending, how)
+            if usage.out_of_memory and ending.cause != "out_of_memory":
+                told = f"A process in it was killed because all together reached the limit of {_megabytes(box)} MB."
+                ending.reason = f"{ending.reason} {told}" if ending.reason else told
         return ending
 
     def _escalate(self, box: Box, ended: list[bool], ending: Ending) -> None:
@@ -230,6 +233,10 @@ class _Waiting:
                 return
         if box is not None:
             box.close()
+
+
+def _megabytes(box: Box) -> int:
+    return box.limits.memory // MEGABYTE
 
 
 def _environment_of(orders: dict[str, Any]) -> Path:

@@ -5,7 +5,6 @@ leaves when it has had nothing to do and nobody to serve for a while. Servers co
 first byte they send says what they want:
 
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
-    w   sandboxes of an environment are to be kept ready: its folder follows, in a frame
     h   nothing; the keeper stays while this connection does
 """
 
@@ -18,7 +17,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.guarding import SOCKET_NAME, Loop, bind_in, may_talk, receive_orders
@@ -46,6 +44,7 @@ class Keeper:
         self._loop = Loop()
         self._lock = threading.Lock()
         self._guards: set[SandboxGuard] = set()
+        self._staying: set[socket.socket] = set()
         self._busy = 0
         self._ending = False
         self._idle_since = time.monotonic()
@@ -58,9 +57,12 @@ class Keeper:
             self._loop.run_until(lambda: self._ending, time.monotonic() + LOOK_SECONDS)
         self._server.close()
         with self._lock:
-            guards = list(self._guards)
+            guards, staying = list(self._guards), list(self._staying)
         for guard in guards:
             guard.end("The keeper of the sandboxes was asked to end.")
+        for connection in staying:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         for thread in threading.enumerate():
             if thread is not threading.current_thread() and not thread.daemon:
                 thread.join()
@@ -91,11 +93,8 @@ class Keeper:
             request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
             if request == b"k" and len(fds) == 1:
                 self._guard(connection, fds[0])
-            elif request == b"w":
-                self._warm(connection)
             elif request == b"h":
-                connection.settimeout(None)
-                connection.recv(1)
+                self._stay(connection)
         except OSError:
             pass  # It has hung up.
         finally:
@@ -121,15 +120,17 @@ class Keeper:
         finally:
             os.close(lock)
 
-    def _warm(self, connection: socket.socket) -> None:
-        request: dict[str, Any] | None = receive_orders(connection, ORDERS_SECONDS)
-        if request is None:
-            return
+    def _stay(self, connection: socket.socket) -> None:
+        """Wait until a server hangs up."""
+        with self._lock:
+            self._staying.add(connection)
+        connection.settimeout(None)
         try:
-            self._families.warm(Path(str(request.get("environment"))))
-        except (PyexecError, OSError) as error:
-            # Who asks for a sandbox is told.
-            _log.warning("no sandboxes are kept ready for %s: %s", request.get("environment"), error)
+            while not self._ending and connection.recv(1):
+                pass
+        finally:
+            with self._lock:
+                self._staying.discard(connection)
 
 
 def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
@@ -144,6 +145,8 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
         return TAKEN  # There is one already.
     if os.fork():
         return 0
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())  # For people.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
         keeper = Keeper(Families(orders, inside_of), _listen(orders.folder))

@@ -103,11 +103,6 @@ class Sandboxes:
             self._out.append(box)
         return box
 
-    @property
-    def has_ready(self) -> bool:
-        """Whether one is there at once."""
-        return bool(self._ready)
-
     def retire(self) -> None:
         """Make no more of them; those that are out live on, each as long as whoever holds it wants."""
         self._closing.set()

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyexec.domain.errors import KeeperUnavailableError, WallUnavailableError
 from pyexec.processes.programs import start_detached
 from pyexec.sandbox.guarding import connect_in
-from pyexec.sandbox.handover import ask, give_orders
+from pyexec.sandbox.handover import give_orders
 from pyexec.sandbox.ports import Launch
 from pyexec.storage.locks import held
 from pyexec.walls.bubblewrap.orders import KeeperOrders
@@ -57,16 +57,6 @@ class BubblewrapWall:
                     # It was just about to leave, having had nothing to do.
                 else:
                     return
-
-    def warm(self, environment: Path) -> None:
-        """Have sandboxes of an environment kept ready from now on; does not wait for them.
-
-        Raises:
-            WallUnavailableError: The wall cannot be had.
-        """
-        with self._connected() as connection:
-            connection.sendall(b"w")
-            ask(connection, {"environment": os.fspath(environment)})
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""
