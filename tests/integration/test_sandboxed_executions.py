@@ -60,16 +60,17 @@ def keepers(home: Path) -> list[int]:
     return [process.pid for process in processes_of(home) if SANDBOX_KEEPER in process.command]
 
 
-def behind(keeper: int) -> list[int]:
-    """The processes of the users that sandboxes are, which descend from nobody any more."""
-    return [pid for pid in all_pids() if pid != keeper and _user(pid) >= 1_900_000_000]
+def behind(home: Path) -> list[int]:
+    """What is behind the walls that this home's keepers have put up, by their control groups."""
+    keys = [folder.name for folder in (home / "sandboxes").iterdir()]
+    return [pid for pid in all_pids() if any(f"pyexec-{key}/" in _groups(pid) for key in keys)]
 
 
-def _user(pid: int) -> int:
+def _groups(pid: int) -> str:
     try:
-        return os.stat(f"/proc/{pid}").st_uid
+        return Path(f"/proc/{pid}/cgroup").read_text()
     except OSError:
-        return 0
+        return ""
 
 
 async def test_code_runs_in_a_sandbox_of_its_own_and_its_end_is_told(engine: SandboxEngine) -> None:
@@ -159,7 +160,7 @@ async def test_a_sandbox_outlives_the_server_and_another_one_finds_it(module_hom
 async def test_a_killed_keeper_leaves_a_true_beginning_and_no_process(module_home: Path, engine: SandboxEngine) -> None:
     execution, pid = await engine.begin_one()
     (keeper,) = keepers(module_home)
-    before = behind(keeper)
+    before = behind(module_home)
     assert pid in before
     os.kill(keeper, signal.SIGKILL)
     lost = await engine.wait(execution)
