@@ -3,6 +3,7 @@
 import pytest
 
 from pyexec.domain.limits import SandboxLimits
+from tests.walls.bubblewrap import AttackedWall
 from tests.walls.interface import Wall, run
 
 pytestmark = pytest.mark.root
@@ -83,6 +84,17 @@ import duckdb
 print(duckdb.connect().execute("select sum(a) from '/work/a.parquet'").fetchone()[0])
 """
 
+ALLOCATE = """
+kept = []
+try:
+    while True:
+        kept.append(bytearray(4 << 20))
+except MemoryError:
+    allocated = len(kept) * (4 << 20)
+    kept.clear()
+print(allocated)
+"""
+
 TEXT = """
 import datetime, locale, sys, zoneinfo
 print("naïve 漢字", sys.getfilesystemencoding(), locale.getpreferredencoding())
@@ -111,3 +123,18 @@ def test_it_works_in_a_sandbox(wall: Wall, code: str, printed: str) -> None:
     finally:
         sandbox.close()
     assert (ran.out, ran.error) == (printed, None)
+
+
+def test_what_is_imported_ahead_takes_little_from_what_a_process_may_allocate(wall: AttackedWall) -> None:
+    """And where it ends there is a MemoryError, also when much of what was there has been written to."""
+    limits = SandboxLimits()
+    sandbox = wall.sandbox(memory=limits.memory)
+    try:
+        ran = run(sandbox, ALLOCATE)
+        after = run(sandbox, f"{STACK}\n{ALLOCATE}")
+    finally:
+        sandbox.close()
+    most = limits.memory - limits.memory_reserve
+    assert 0.85 * most < ran.value <= most
+    assert after.error is None
+    assert 0.6 * most < int(after.out.splitlines()[-1]) <= most

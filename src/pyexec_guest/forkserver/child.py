@@ -25,6 +25,7 @@ class Belongings:
         guest: Is called in the sandbox with the guest's socket; what it returns is the exit code.
         sandbox_filter: The system calls of everything in a sandbox.
         reaper_filter: The system calls of its first process.
+        inherited: How much memory every fork has from its beginning, in bytes.
         last_capability: The highest capability there is.
         null: A descriptor of /dev/null.
     """
@@ -32,6 +33,7 @@ class Belongings:
     guest: "Callable[[int], int | None]"
     sandbox_filter: Filter
     reaper_filter: Filter
+    inherited: int
     last_capability: int
     null: int
 
@@ -110,7 +112,8 @@ def _confine(order: Order, groups: "Sequence[int]", own: Belongings, progress: _
     progress.stage = Stage.LIMITS
     limits.put_on(
         limits.ProcessLimits(
-            data=order.data,
+            # The kernel counts what is inherited as the fork's own, which it is only when it is written to: a quarter.
+            data=order.data + own.inherited * 3 // 4,
             processes=order.processes,
             open_files=order.open_files,
             file_size=order.file_size,

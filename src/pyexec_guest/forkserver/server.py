@@ -90,6 +90,7 @@ def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
         guest=run,
         sandbox_filter=seccomp.Filter(seccomp.sandbox_program(machine)),
         reaper_filter=seccomp.Filter(seccomp.reaper_program(machine)),
+        inherited=_data_bytes(),
         last_capability=privileges.last_capability(),
         null=os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC),
     )
@@ -100,6 +101,12 @@ def _imported(name: str) -> Any:
     module, _, function = name.partition(":")
     found = importlib.import_module(module)
     return getattr(found, function) if function else None
+
+
+def _data_bytes() -> int:
+    """Return how much memory of its own this process has, by what the kernel holds against a limit of that."""
+    with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
+        return next((int(line.split()[1]) * 1024 for line in file if line.startswith("VmData:")), 0)
 
 
 def _check_single_threaded(culprit: str = "") -> None:
