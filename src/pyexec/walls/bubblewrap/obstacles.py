@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyexec.sandbox.forks import Plan, Program
+from pyexec.walls.bubblewrap.contents import USERS
 
 NAMESPACES = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 CONTROLLERS = ("memory", "pids", "cpu")
 HOST = Path("/")
 
 _SYSCTL = "sudo sysctl -w {0}; to keep it: echo {0} | sudo tee /etc/sysctl.d/60-pyexec.conf"
+_CAPABILITIES = {"SETGID": 6, "SETUID": 7, "SYS_ADMIN": 21}
 _FILTERED = "2"
 _UNMASKED_BELOW = ("/proc/sys/fs/binfmt_misc",)
 """What the kernel does not count: a file system on a folder that was made for it."""
@@ -41,7 +43,13 @@ def find_obstacles(bwrap: Program, plan: Plan | None = None, root: Path = HOST) 
         plan: What the wall would be made of, where it has come to that.
         root: Where the machine's files are looked for.
     """
-    return (*_settings(root), *_container(root), *_program(bwrap), *(_unreadable(plan) if plan is not None else ()))
+    return (
+        *_settings(root),
+        *_root(root),
+        *_container(root),
+        *_program(bwrap),
+        *(_unreadable(plan) if plan is not None else ()),
+    )
 
 
 def find_group_obstacles(root: Path = HOST) -> tuple[Obstacle, ...]:
@@ -73,6 +81,31 @@ def _settings(root: Path) -> Iterator[Obstacle]:
                 what=f"No {name} namespaces may be made here: user.max_{name}_namespaces is 0.",
                 remedy=_SYSCTL.format(f"user.max_{name}_namespaces=15000"),
             )
+
+
+def _root(root: Path) -> Iterator[Obstacle]:
+    """Look at what root must be able to do, where pyexec is run by it."""
+    status = root / "proc/self/status"
+    if _field(status, "Uid") != "0":
+        return
+    held = int(_field(status, "CapEff") or "0", 16)
+    missing = [name for name, number in _CAPABILITIES.items() if not held >> number & 1]
+    if missing:
+        options = " ".join(f"--cap-add {name}" for name in missing)
+        yield Obstacle(
+            id="root-capabilities",
+            what=f"This root lacks {', '.join(missing)}, which putting up the wall takes, as in a container.",
+            remedy=f"Run pyexec there as an ordinary user (--user 1000), or start the container with {options}.",
+        )
+    spans = [[int(part) for part in line.split()] for line in _lines(root / "proc/self/uid_map")]
+    if spans and not any(
+        first <= USERS.first and USERS.first + USERS.count <= first + many for first, _, many in spans
+    ):
+        yield Obstacle(
+            id="root-users",
+            what=f"This root has no users from {USERS.first} on to give to sandboxes, as in a rootless container.",
+            remedy="Run pyexec there as an ordinary user (--user 1000), or in a container that is not rootless.",
+        )
 
 
 def _container(root: Path) -> Iterator[Obstacle]:
