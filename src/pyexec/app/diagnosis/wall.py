@@ -4,7 +4,7 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -29,6 +29,7 @@ PROOF_SECONDS = 12.0
 BUDGET = 2048 * MEGABYTE
 GROUP = "the bubblewrap wall"
 
+_BY_GROUPS = {"memory", "cpu"}
 _INTERPRETER_NEEDS = ("PATH", "LD_LIBRARY_PATH")
 _STATUS: Mapping[Verdict, Status] = {
     Verdict.HELD: "ok",
@@ -39,15 +40,24 @@ _STATUS: Mapping[Verdict, Status] = {
 _WORDS = {Verdict.NOT_HELD: "NOT HELD, ", Verdict.WAIVED: "waived, ", Verdict.NOT_TRIED: "could not be tried, "}
 
 
-def check_wall(settings: Settings, finder: InterpreterFinder, wall: WallName | None) -> tuple[Check, ...]:
-    """Put the wall that is asked for to the proof; where none is, say whether there could be one. Blocks."""
+def check_wall(
+    settings: Settings, finder: InterpreterFinder, wall: WallName | None, waived: Collection[str] = ()
+) -> tuple[Check, ...]:
+    """Put the wall that is asked for to the proof; where none is, say whether there could be one. Blocks for seconds.
+
+    Args:
+        settings: Of whoever wants to know.
+        finder: Of the interpreter that sandboxes run on.
+        wall: Which one; None: none is asked for.
+        waived: The limits that the operator has waived, as `KeeperOrders` has them.
+    """
     if wall == "host":
         return (Check(id="wall", name="wall", status="ok", message="None: code may do what you may, on purpose."),)
     if not sys.platform.startswith("linux"):
         return (_elsewhere(wanted=wall is not None),)
     if wall is None:
         return (_in_one_line(settings, finder),)
-    return tuple(_in_full(settings, finder))
+    return tuple(_in_full(settings, finder, waived=set(waived) >= _BY_GROUPS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +95,7 @@ def _in_one_line(settings: Settings, finder: InterpreterFinder) -> Check:
     return Check(id="wall", name="wall", status="ok", message=message, hint=hint)
 
 
-def _in_full(settings: Settings, finder: InterpreterFinder) -> Iterator[Check]:
+def _in_full(settings: Settings, finder: InterpreterFinder, *, waived: bool) -> Iterator[Check]:
     try:
         bwrap = find_bubblewrap(settings.environ.get("PATH"))
     except PyexecError as error:
@@ -97,17 +107,19 @@ def _in_full(settings: Settings, finder: InterpreterFinder) -> Iterator[Check]:
         try:
             with _groups() as groups:
                 yield _line("control-groups", "control groups", "ok", "They can be made.")
-                yield from _prove(settings, material, groups)
+                yield from _prove(settings, material, groups, waived=waived)
         except NoGroupsError as error:
-            yield _fails("control-groups", f"None can be had: {error}.", None)
-            yield from map(_in_the_way, find_group_obstacles())
-            yield from _prove(settings, material, None)
+            message = f"None can be had: {error}."
+            yield _line("control-groups", "control groups", "warn" if waived else "fail", message)
+            if not waived:
+                yield from map(_in_the_way, find_group_obstacles())
+            yield from _prove(settings, material, None, waived=waived)
     except PyexecError as error:
         yield _fails("wall", error.message, error.hint)
         yield from map(_in_the_way, find_obstacles(bwrap, material.plan if material is not None else None))
 
 
-def _prove(settings: Settings, material: _Material, groups: Groups | None) -> Iterator[Check]:
+def _prove(settings: Settings, material: _Material, groups: Groups | None, *, waived: bool) -> Iterator[Check]:
     secret = Secret(name=f"PYEXEC_DOCTOR_{secrets.token_hex(4)}".upper(), value=secrets.token_hex(16))
     began = time.monotonic()
     with _sandboxes(material, groups, {secret.name: secret.value}) as sandboxes:
@@ -115,7 +127,7 @@ def _prove(settings: Settings, material: _Material, groups: Groups | None) -> It
         taken = (time.monotonic() - began) * 1000
         bwrap = os.path.join(material.plan.bwrap.root, material.plan.bwrap.path)
         yield _line("wall", "wall", "ok", f"Up in {taken:.0f} ms, by {bwrap}")
-        subject = Subject(sandboxes, secret=secret, home=settings.home, plan=material.plan)
+        subject = Subject(sandboxes, secret=secret, home=settings.home, plan=material.plan, waived=waived)
         yield from map(_tried, prove(subject, PROOF_SECONDS))
 
 

@@ -18,7 +18,7 @@ OTHER_FAMILIES = (3, 5, 9, 15, 16, 17, 21, 29, 30, 31, 38, 39, 40, 41, 44)
 """Among them netlink, packets, Bluetooth, the kernel's ciphers, virtual machines' sockets and XDP."""
 
 _FILES = ("/etc/shadow", "/etc/hostname", "/proc/sys", "/proc/kcore")
-_FOLDERS = ("/root", "/home", "/var", "/run", "/sys", "/boot", "/srv", "/var/lib", str(Path.home()))
+_FOLDERS = ("/root", "/home", "/var", "/run", "/sys", "/boot", "/srv", "/var/lib")
 _MOST_ENTRIES = 40
 _MOST_NAMED = 5
 
@@ -114,7 +114,7 @@ def _files(subject: Subject) -> Outcome:
 def _machines_files(subject: Subject) -> Iterator[str]:
     """Return what is on this machine and must not be inside: but folders on the way to what must be."""
     bound = [Path(inside) for _, inside in subject.plan.binds]
-    for folder in (*_FOLDERS, str(subject.home)):
+    for folder in (*_FOLDERS, os.path.expanduser("~"), str(subject.home)):
         with suppress(OSError):
             for name in sorted(os.listdir(folder))[:_MOST_ENTRIES]:
                 path = Path(folder) / name

@@ -107,8 +107,8 @@ class Asked:
         Raises:
             OSError: It has ended.
         """
-        pid = _field(Path(f"/proc/self/fdinfo/{self.box.sandbox.first}"), "Pid:")[0]
-        return int(_field(Path(f"/proc/{pid}/status"), "Uid:")[0])
+        with open(f"/proc/{self.box.sandbox.pid()}/status", encoding="utf-8") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Uid:"))
 
 
 class Subject:
@@ -186,10 +186,3 @@ def judge(*, good: bool, happened: str) -> Outcome:
 def megabytes(size: float) -> str:
     """Return a size as text."""
     return f"{size / MEGABYTE:.0f} MB"
-
-
-def _field(path: Path, name: str) -> list[str]:
-    for line in path.read_text("utf-8", "replace").splitlines():
-        if line.startswith(name):
-            return line.split()[1:]
-    raise ProcessLookupError(f"{path} has no {name}")
