@@ -36,6 +36,7 @@ def test_the_wall_is_put_to_the_proof_and_nothing_of_it_stays(run: Command) -> N
     assert {check["verdict"] for check in tried.values()} == {"held"}
     for key in ("memory-together", "processor", "kill", "survivors", "network", "system-calls", "user", "environment"):
         assert f"wall.{key}" in tried
+    assert all(len(f"ok    {check['name']}: {check['message']}") <= 120 for check in tried.values())
     assert checks["wall"]["message"].startswith("Up in ")
     assert checks["uv"]["group"] is None
     assert processes_of(run.home) == []

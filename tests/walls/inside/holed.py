@@ -1,4 +1,4 @@
-"""A fork server whose forks leave a step out, or take one differently: which, stands in a file when they are made.
+"""A fork server whose forks leave a step out, or take one differently: which ones, stands in a file when they are made.
 
 It is started as the fork server is, and it lies with the tests alone.
 """
@@ -6,7 +6,6 @@ It is started as the fork server is, and it lies with the tests alone.
 import os
 import random
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -28,7 +27,7 @@ def keep(*flags: int) -> None:
     """Stay in namespaces of these kinds."""
     unshare = namespaces.unshare
     taken = sum(flags)
-    namespaces.unshare = lambda asked: unshare(asked & ~taken)  # type: ignore[assignment]
+    namespaces.unshare = lambda asked: unshare(asked & ~taken)
 
 
 def whole_proc() -> None:
@@ -38,7 +37,7 @@ def whole_proc() -> None:
 def soft_limits() -> None:
     resource: Any = limits.resource
     setrlimit = resource.setrlimit
-    limits.put_on = lambda asked: [  # type: ignore[assignment]
+    limits.put_on = lambda asked: [
         setrlimit(kind, (value, resource.getrlimit(kind)[1]))
         for kind, value in (
             (resource.RLIMIT_DATA, asked.data),
@@ -53,7 +52,7 @@ def internet() -> seccomp.Filter:
     """Return a filter that lets sockets of the internet be made."""
     machine = seccomp.this_machine()
     rules = dict(policy.sandbox_policy(machine.numbers))
-    families = dict.fromkeys((1, 2, 10), policy.ALLOW)
+    families: dict[int, int] = {1: policy.ALLOW, 2: policy.ALLOW, 10: policy.ALLOW}
     rules[machine.numbers["socket"]] = policy.Choice(0, policy.fail_with(97), families)
     return seccomp.Filter(bpf.assemble(rules, machine.audit, x32=machine.x32))
 
@@ -88,7 +87,7 @@ class Holes:
 
     @staticmethod
     def setuid() -> None:
-        namespaces.MS_NOSUID = 0  # type: ignore[misc]
+        namespaces.MS_NOSUID = 0
 
     @staticmethod
     def randomness() -> None:
@@ -123,18 +122,16 @@ def main() -> None:
             return file.read()
 
     def entered(order: Any, descriptors: Any, own: Any) -> Any:
-        name = hole()
-        make: Callable[[], None] | None = getattr(Holes, name, None)
-        if make is not None:
-            make()
-        if name == "internet":
+        for name in hole().split():
+            getattr(Holes, name, nothing)()
+        if hole() == "internet":
             keep(kernel.CLONE_NEWNET)
             own = replace(own, sandbox_filter=internet())
         enter(order, descriptors, own)
 
-    server.enter = entered  # type: ignore[assignment]
-    server.unshare = lambda flags: None if hole() == "one_tree" else unshare(flags)  # type: ignore[assignment]
-    server.setns = lambda fd, kind: None if hole() == "one_tree" else setns(fd, kind)  # type: ignore[assignment]
+    server.enter = entered
+    server.unshare = lambda flags: None if hole() == "one_tree" else unshare(flags)
+    server.setns = lambda fd, kind: None if hole() == "one_tree" else setns(fd, kind)
     server.main(int(sys.argv[1]), sys.argv[2], [])
 
 
