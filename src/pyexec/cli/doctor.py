@@ -12,12 +12,11 @@ import click
 
 from pyexec.app.diagnosis.checks import Check
 from pyexec.app.diagnosis.doctor import examine
-from pyexec.app.diagnosis.wall import WallName
 from pyexec.domain.errors import PyexecError
+from pyexec.domain.sandboxes import WALLS, WallName
 from pyexec.settings import load_settings
 
 FAILURE = 1
-WALLS = ("bubblewrap", "host")
 LEAST_COLUMNS = 60
 LINE_INDENT = " " * 8
 

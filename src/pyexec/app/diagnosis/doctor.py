@@ -15,7 +15,8 @@ from pyexec.app.diagnosis.programs import (
     check_uv,
 )
 from pyexec.app.diagnosis.state import check_engine, check_state_folder
-from pyexec.app.diagnosis.wall import WallName, check_wall
+from pyexec.app.diagnosis.wall import check_wall
+from pyexec.domain.sandboxes import WallName
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.processes.probe import python_version
 from pyexec.settings import Settings

@@ -4,14 +4,15 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 from pyexec.app.diagnosis.checks import Check, Status
+from pyexec.app.sandboxes import needs_of
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.limits import MEGABYTE
+from pyexec.domain.sandboxes import WAIVABLE, WallName
 from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.sandbox.forks import Groups, NoGroupsError, Plan, Program
 from pyexec.sandbox.probing import PROBER
@@ -21,15 +22,13 @@ from pyexec.walls.bubblewrap.obstacles import Obstacle, find_group_obstacles, fi
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.proof.proving import Finding, prove
 from pyexec.walls.bubblewrap.proof.subject import LIMITS, Secret, Subject, Verdict
-from pyexec.walls.bubblewrap.python import WANTED, look_at
+from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 
-WallName = Literal["host", "bubblewrap"]
 PROOF_SECONDS = 12.0
 BUDGET = 2048 * MEGABYTE
 GROUP = "the bubblewrap wall"
 
-_BY_GROUPS = {"memory", "cpu"}
 _INTERPRETER_NEEDS = ("PATH", "LD_LIBRARY_PATH")
 _STATUS: Mapping[Verdict, Status] = {
     Verdict.HELD: "ok",
@@ -40,24 +39,25 @@ _STATUS: Mapping[Verdict, Status] = {
 _WORDS = {Verdict.NOT_HELD: "NOT HELD, ", Verdict.WAIVED: "waived, ", Verdict.NOT_TRIED: "could not be tried, "}
 
 
-def check_wall(
-    settings: Settings, finder: InterpreterFinder, wall: WallName | None, waived: Collection[str] = ()
-) -> tuple[Check, ...]:
+def check_wall(settings: Settings, finder: InterpreterFinder, wall: WallName | None) -> tuple[Check, ...]:
     """Put the wall that is asked for to the proof; where none is, say whether there could be one. Blocks for seconds.
 
     Args:
         settings: Of whoever wants to know.
         finder: Of the interpreter that sandboxes run on.
-        wall: Which one; None: none is asked for.
-        waived: The limits that the operator has waived, as `KeeperOrders` has them.
+        wall: Which one; None: none is asked for. That there can be none is a failure then only where the server offers
+            what runs in sandboxes.
     """
-    if wall == "host":
-        return (Check(id="wall", name="wall", status="ok", message="None: code may do what you may, on purpose."),)
+    if wall == "host" or (wall is None and settings.sandboxes.wall == "host"):
+        message = "None, by your word: execute_python runs code that may do what you may."
+        return (Check(id="wall", name="wall", status="ok", message=message),)
+    wanted = wall is not None or "execute" in settings.toolsets
     if not sys.platform.startswith("linux"):
-        return (_elsewhere(wanted=wall is not None),)
+        message = "There are no sandboxes here: the bubblewrap wall needs Linux."
+        return (Check(id="wall", name="wall", status="fail" if wanted else "ok", message=message),)
     if wall is None:
-        return (_in_one_line(settings, finder),)
-    return tuple(_in_full(settings, finder, waived=set(waived) >= _BY_GROUPS))
+        return (_in_one_line(settings, finder, wanted=wanted),)
+    return tuple(_in_full(settings, finder))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,34 +68,25 @@ class _Material:
     environ: Mapping[str, str]
 
 
-def _elsewhere(*, wanted: bool) -> Check:
-    return Check(
-        id="wall",
-        name="wall",
-        status="fail" if wanted else "ok",
-        message="Code runs without one. The bubblewrap wall needs Linux.",
-    )
-
-
-def _in_one_line(settings: Settings, finder: InterpreterFinder) -> Check:
+def _in_one_line(settings: Settings, finder: InterpreterFinder, *, wanted: bool) -> Check:
     """Have one sandbox, without looking at what it can do."""
     began = time.monotonic()
     try:
         material = _material(settings, finder, find_bubblewrap(settings.environ.get("PATH")))
-        with _groups() as groups, _sandboxes(material, groups) as sandboxes:
+        with _groups(settings) as groups, _sandboxes(material, groups) as sandboxes:
             sandboxes.sandbox().close()
     except (PyexecError, NoGroupsError) as error:
-        why = error.message if isinstance(error, PyexecError) else f"No control groups: {error}."
-        message = f"Code runs without one, and the bubblewrap wall cannot be had: {why}"
+        why = error.message if isinstance(error, PyexecError) else f"Limits cannot be held: {error}."
+        message = f"The bubblewrap wall, for the sandboxes of execute_python, cannot be had here. {why}"
         hint = "`pyexec doctor --wall bubblewrap` says what to do. Nothing else needs it."
-        return Check(id="wall", name="wall", status="ok", message=message, hint=hint)
+        return Check(id="wall", name="wall", status="fail" if wanted else "ok", message=message, hint=hint)
     taken = (time.monotonic() - began) * 1000
-    message = f"Code runs without one. The bubblewrap wall can be had here: it was up in {taken:.0f} ms."
+    message = f"The bubblewrap wall, for the sandboxes of execute_python, can be had here: up in {taken:.0f} ms."
     hint = "`pyexec doctor --wall bubblewrap` puts it to the proof."
     return Check(id="wall", name="wall", status="ok", message=message, hint=hint)
 
 
-def _in_full(settings: Settings, finder: InterpreterFinder, *, waived: bool) -> Iterator[Check]:
+def _in_full(settings: Settings, finder: InterpreterFinder) -> Iterator[Check]:
     try:
         bwrap = find_bubblewrap(settings.environ.get("PATH"))
     except PyexecError as error:
@@ -105,21 +96,22 @@ def _in_full(settings: Settings, finder: InterpreterFinder, *, waived: bool) -> 
     try:
         material = _material(settings, finder, bwrap)
         try:
-            with _groups() as groups:
+            with _groups(settings, allowed=False) as groups:
                 yield _line("control-groups", "control groups", "ok", "They can be made.")
-                yield from _prove(settings, material, groups, waived=waived)
+                yield from _prove(settings, material, groups)
         except NoGroupsError as error:
+            waived = _may_be_missing(settings)
             message = f"None can be had: {error}."
             yield _line("control-groups", "control groups", "warn" if waived else "fail", message)
             if not waived:
                 yield from map(_in_the_way, find_group_obstacles())
-            yield from _prove(settings, material, None, waived=waived)
+            yield from _prove(settings, material, None)
     except PyexecError as error:
         yield _fails("wall", error.message, error.hint)
         yield from map(_in_the_way, find_obstacles(bwrap, material.plan if material is not None else None))
 
 
-def _prove(settings: Settings, material: _Material, groups: Groups | None, *, waived: bool) -> Iterator[Check]:
+def _prove(settings: Settings, material: _Material, groups: Groups | None) -> Iterator[Check]:
     secret = Secret(name=f"PYEXEC_DOCTOR_{secrets.token_hex(4)}".upper(), value=secrets.token_hex(16))
     began = time.monotonic()
     with _sandboxes(material, groups, {secret.name: secret.value}) as sandboxes:
@@ -127,24 +119,41 @@ def _prove(settings: Settings, material: _Material, groups: Groups | None, *, wa
         taken = (time.monotonic() - began) * 1000
         bwrap = os.path.join(material.plan.bwrap.root, material.plan.bwrap.path)
         yield _line("wall", "wall", "ok", f"Up in {taken:.0f} ms, by {bwrap}")
-        subject = Subject(sandboxes, secret=secret, home=settings.home, plan=material.plan, waived=waived)
+        subject = Subject(
+            sandboxes, secret=secret, home=settings.home, plan=material.plan, waived=_may_be_missing(settings)
+        )
         yield from map(_tried, prove(subject, PROOF_SECONDS))
 
 
 def _material(settings: Settings, finder: InterpreterFinder, bwrap: Program) -> _Material:
     environ = {name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ}
-    python = look_at(finder.find(WANTED).path, environ)
-    inside = Inside(python=python, packages=None, guest=PROBER, preloaded=())
+    python = look_at(finder.find(settings.sandboxes.python).path, environ)
+    inside = Inside(python=python, packages=None, guest=PROBER, preloaded=(), environment=needs_of(python, environ))
     return _Material(plan=plan_for(inside, bwrap, USERS if os.geteuid() == 0 else None), environ=environ)
 
 
 @contextmanager
-def _groups() -> Generator[Groups]:
-    groups = Groups(f"doctor-{os.getpid()}-{secrets.token_hex(4)}", BUDGET)
+def _groups(settings: Settings, *, allowed: bool = True) -> Generator[Groups | None]:
+    """Have control groups of the doctor's own; None where there can be none, and the operator and the caller allow it.
+
+    Raises:
+        NoGroupsError: There can be none.
+    """
+    try:
+        groups = Groups(f"doctor-{os.getpid()}-{secrets.token_hex(4)}", BUDGET)
+    except NoGroupsError:
+        if not (allowed and _may_be_missing(settings)):
+            raise
+        groups = None
     try:
         yield groups
     finally:
-        groups.remove()
+        if groups is not None:
+            groups.remove()
+
+
+def _may_be_missing(settings: Settings) -> bool:
+    return WAIVABLE.keys() <= set(settings.sandboxes.waived)
 
 
 @contextmanager
