@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from pyexec.domain.errors import PyexecError
@@ -13,6 +14,7 @@ from pyexec.walls.bubblewrap.proof.limits import LIMIT_ATTEMPTS
 from pyexec.walls.bubblewrap.proof.outside import OUTSIDE_ATTEMPTS
 from pyexec.walls.bubblewrap.proof.subject import Attempt, Outcome, Subject, Verdict
 
+AT_ONCE = 3
 ATTEMPTS: Mapping[str, tuple[Attempt, ...]] = {
     "what it may use": LIMIT_ATTEMPTS,
     "its end": ENDING_ATTEMPTS,
@@ -33,16 +35,22 @@ class Finding:
 
 
 def prove(subject: Subject, seconds: float) -> Iterator[Finding]:
-    """Make every attempt in a sandbox of its own, and say of each what happened. Blocks.
+    """Make every attempt in a sandbox of its own, and say of each what happened, in their order. Blocks.
 
     Args:
         subject: The wall.
         seconds: What is not begun by then is not tried.
     """
     deadline = time.monotonic() + seconds
-    for about, attempts in ATTEMPTS.items():
-        for attempt in attempts:
-            outcome = make(attempt, subject) if time.monotonic() < deadline else _late(seconds)
+
+    def tried(attempt: Attempt) -> Outcome:
+        return make(attempt, subject) if time.monotonic() < deadline else _late(seconds)
+
+    all_of_them = [(about, attempt) for about, attempts in ATTEMPTS.items() for attempt in attempts]
+    # They wait more than they work: for their processor time, for a process to end.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        outcomes = pool.map(tried, (attempt for _, attempt in all_of_them))
+        for (about, attempt), outcome in zip(all_of_them, outcomes, strict=True):
             yield Finding(about=about, attempt=attempt, verdict=outcome.verdict, happened=outcome.happened)
 
 

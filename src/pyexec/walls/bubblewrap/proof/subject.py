@@ -16,10 +16,10 @@ from pyexec.sandbox.forks import Plan
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 
-ANSWER_SECONDS = 5.0
+ANSWER_SECONDS = 8.0
 LIMITS = SandboxLimits(
     memory=96 * MEGABYTE,
-    cpu=0.2,
+    cpu=0.05,
     processes=16,
     open_files=64,
     workspace=8 * MEGABYTE,
