@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyexec.app.diagnosis.checks import Check, Status
-from pyexec.app.sandboxes import needs_of
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sandboxes import WAIVABLE, WallName
@@ -18,6 +17,7 @@ from pyexec.sandbox.forks import Groups, NoGroupsError, Plan, Program
 from pyexec.sandbox.probing import PROBER
 from pyexec.settings import Settings
 from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.inside import needs_of
 from pyexec.walls.bubblewrap.obstacles import Obstacle, find_group_obstacles, find_obstacles
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.proof.proving import Finding, prove
