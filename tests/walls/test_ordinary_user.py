@@ -77,3 +77,10 @@ def test_an_ordinary_user_has_the_same_wall_without_control_groups(reachable: Pa
     )
     assert told["gone"] == [True, True]
     assert told["alone"]
+    waived = "waived: nothing holds it to that; the operator has waived the limit"
+    assert told["proof"] == {
+        "memory-together": waived,
+        "memory-shared": waived,
+        "processor": waived,
+        "user": f"waived: it is {ORDINARY}, who runs pyexec: only root has other users to give",
+    }

@@ -3,13 +3,17 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pyexec.domain.limits import SandboxLimits
 from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.sandbox.probing import PROBER
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
+from pyexec.walls.bubblewrap.proof.proving import prove
+from pyexec.walls.bubblewrap.proof.subject import LIMITS, Secret, Subject, Verdict
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from pyexec_guest.protocol import MAX_FRAME, Decoder, encode
@@ -69,7 +73,24 @@ def main(folder: Path) -> None:
         wall.close()
     told: dict[str, object] = {"groups": groups, "looks": looks, "gone": gone, "alone": alone, "uid": os.getuid()}
     told["waived"] = list(wall.waived)
+    told["proof"] = proof(inside, environ)
     sys.stdout.write(json.dumps(told))
+
+
+def proof(inside: Inside, environ: dict[str, str]) -> dict[str, str]:
+    """Put the wall to the proof; return what is not simply held."""
+    plan = plan_for(replace(inside, guest=PROBER), find_bubblewrap(None), None)
+    secret = Secret(name="SECRET", value="0123456789abcdef")
+    wall = Sandboxes(plan, None, {**environ, secret.name: secret.value}, limits=LIMITS, ready=0)
+    try:
+        subject = Subject(wall, secret=secret, home=Path("/none"), plan=plan, waived=True)
+        return {
+            one.attempt.id: f"{one.verdict}: {one.happened}"
+            for one in prove(subject, 30)
+            if one.verdict is not Verdict.HELD
+        }
+    finally:
+        wall.close()
 
 
 def _asleep(process: Path) -> bool:

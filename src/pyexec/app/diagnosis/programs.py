@@ -17,7 +17,6 @@ from pyexec.environments.python_versions import show
 from pyexec.environments.search import origin
 from pyexec.environments.uv import find_uv, patience
 from pyexec.processes.commands import Finished, run_tool
-from pyexec.processes.probe import python_version
 from pyexec.settings import Settings
 
 ANSWER_SECONDS = 20.0
@@ -48,9 +47,8 @@ def check_uv(settings: Settings) -> Check:
     return Check(name="uv", status="ok", message=message)
 
 
-def check_interpreters(settings: Settings) -> Check:
+def check_interpreters(settings: Settings, finder: InterpreterFinder) -> Check:
     """List the Pythons of this machine."""
-    finder = InterpreterFinder(settings.environ, None, python_version, own=settings.interpreter)
     found = finder.available()
     details = tuple(f"{show(one.version):8} {one.path} ({origin(one.path, settings.environ)})" for one in found)
     if not found:

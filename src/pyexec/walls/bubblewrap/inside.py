@@ -40,11 +40,11 @@ def inside_of(
         packages=packages,
         guest=guest,
         preloaded=(*preloaded, INSTALL_FONTS),
-        environment=_needs(python, environ),
+        environment=needs_of(python, environ),
     )
 
 
-def _needs(python: SandboxPython, environ: Mapping[str, str]) -> dict[str, str]:
+def needs_of(python: SandboxPython, environ: Mapping[str, str]) -> dict[str, str]:
     """Return what of the environment an interpreter needs behind the wall too: where its own libraries are."""
     own = [place for place in environ.get(_LIBRARIES, "").split(":") if Path(place).is_relative_to(python.prefix)]
     return {_LIBRARIES: ":".join(own)} if own else {}
