@@ -11,7 +11,7 @@ from mcp_types import ImageContent, ResourceLink, TextContent, TextResourceConte
 
 from tests.helpers.mcp import Mcp
 
-SERVER_ENV = {"PYEXEC_TOOLSETS": "default,execute"}
+SERVER_ENV = {"PYEXEC_TOOLSETS": "default,execute", "PYEXEC_WALL": "host"}
 
 pytestmark = pytest.mark.needs_uv
 
