@@ -11,7 +11,7 @@ from bench import HERE, Bench
 from figures import Figure, Target, in_milliseconds
 from installation import BenchmarkError
 
-PACKAGES = ("numpy", "pandas", "matplotlib")
+PACKAGES = ("ipython", "numpy", "pandas", "matplotlib")
 FIND = """
 import os
 from pyexec.environments.interpreters import InterpreterFinder
@@ -35,10 +35,12 @@ def measure(bench: Bench) -> list[Figure]:
     inside = [bench.installation.python, str(HERE / "inside" / "sandboxes.py"), str(python), str(packages), str(rounds)]
     samples: dict[str, list[float]] = json.loads(_run(bench, inside))
     forked, ready, killed, memory, plain = (samples[name] for name in ("forked", "ready", "killed", "memory", "plain"))
-    what = f"sandbox with {STACK}, forked: to its echo, against python importing them"
+    what = f"sandbox with {STACK}, forked: to the value of 1 + 1, against python importing them"
     return [
         _promised(in_milliseconds(what, forked, plain), 60.0),
-        _promised(in_milliseconds("the same from those kept ready", ready, plain), 25.0),
+        _promised(in_milliseconds("the same to the guest's first word", samples["hello"], plain), 50.0),
+        _promised(in_milliseconds("the value of 1 + 1 from one kept ready", ready, plain), 25.0),
+        _promised(in_milliseconds("the same having imported pandas and pyplot", samples["imports"], plain), 30.0),
         _promised(in_milliseconds("a sandbox is gone after it is killed", killed), 50.0),
         _memory(memory),
     ]

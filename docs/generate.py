@@ -70,7 +70,8 @@ FIELDS: Mapping[str, str] = {
     "formatted": "The formatted source.",
     "formatter": "What formatted it.",
     "freed_bytes": "How much disk it was altogether.",
-    "files": "The files that were made for it; each can be read as a resource by its URI.",
+    "files": "The files that were made for it, each to be read as a resource by its URI, and those that its code has "
+    "created or changed in the directory, at most 50.",
     "freed_mb": "How much disk it took, in MiB.",
     "function": "Its name.",
     "gap_bytes": "So many bytes after the cursor are no longer kept; the text goes on behind them.",

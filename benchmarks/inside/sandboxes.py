@@ -10,17 +10,19 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.sandbox.forks import Groups, NoGroupsError
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import PACKAGES, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import PRELOADED, USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
+from pyexec_guest import protocol
 
-PRELOADED = ("numpy", "pandas", "matplotlib.pyplot")
-GUEST = "/opt/pyexec/benchmark"
+GUEST = "pyexec_guest.inner:run"
+CODES = {"one": "1 + 1", "imports": "import pandas, matplotlib.pyplot; 1 + 1"}
 READY = 2
 SETTLE_SECONDS = 0.3
 
@@ -30,10 +32,8 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
     inside = Inside(
         python=look_at(python, environ),
         packages=packages,
-        guest="echo_guest:run",
+        guest=GUEST,
         preloaded=PRELOADED,
-        more={GUEST: Path(__file__).parent},
-        environment={"PYTHONPATH": f"{PACKAGES}:{GUEST}"},
     )
     users = USERS if os.geteuid() == 0 else None
     plan = plan_for(inside, find_bubblewrap(environ.get("PATH")), users)
@@ -57,11 +57,16 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
 
 
 def _measure(wall: Sandboxes, pooled: Sandboxes, plain: list[str], rounds: int) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {name: [] for name in ("forked", "ready", "killed", "memory", "plain")}
+    names = ("forked", "hello", "ready", "imports", "killed", "memory", "plain")
+    found: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         found["plain"].append(_timed(lambda: subprocess.run(plain, check=True)))
         time.sleep(SETTLE_SECONDS)  # Until those that are kept ready have been made.
-        boxes = [_echoed(source, found[name]) for name, source in (("forked", wall), ("ready", pooled))]
+        boxes = [
+            _first_result(wall, CODES["one"], found["forked"], found["hello"]),
+            _first_result(pooled, CODES["one"], found["ready"], []),
+            _first_result(pooled, CODES["imports"], found["imports"], []),
+        ]
         usage = boxes[0].usage()
         found["memory"].append(usage.memory if usage is not None else 0)
         for box in boxes:
@@ -70,12 +75,20 @@ def _measure(wall: Sandboxes, pooled: Sandboxes, plain: list[str], rounds: int) 
     return found
 
 
-def _echoed(wall: Sandboxes, samples: list[float]) -> Box:
+def _first_result(wall: Sandboxes, code: str, samples: list[float], hellos: list[float]) -> Box:
     started = time.perf_counter()
     box = wall.sandbox()
-    box.sandbox.socket.sendall(b"x")
-    assert box.sandbox.socket.recv(1) == b"x"
+    connection = box.sandbox.socket
+    frames: list[dict[str, Any]] = []
+    decoder = protocol.Decoder(protocol.GUEST_FRAME)
+    while not frames:
+        frames += decoder.feed(connection.recv(65536))
+    hellos.append(time.perf_counter() - started)
+    connection.sendall(protocol.encode({"op": "run", "turn": "a" * 32, "code": code}))
+    while frames[-1]["t"] != "done":
+        frames += decoder.feed(connection.recv(65536))
     samples.append(time.perf_counter() - started)
+    assert frames[-1]["value"] in ("1", "2"), frames
     return box
 
 

@@ -147,3 +147,16 @@ async def test_the_working_directory_is_the_callers(own_server: Mcp, tmp_path: P
     (tmp_path / "neighbour.py").write_text("answer = 42")
     data, _text, _more = await execute(own_server, "import neighbour; neighbour.answer", directory=str(tmp_path))
     assert data["result"] == "42"
+
+
+async def test_files_that_the_code_makes_or_changes_in_its_directory_are_told(own_server: Mcp, tmp_path: Path) -> None:
+    (tmp_path / "changed.txt").write_text("a")
+    (tmp_path / "left.txt").write_text("a")
+    code = "import os; os.mkdir('sub'); open('sub/new.csv', 'w').write('a,b'); open('changed.txt', 'w').write('bc')"
+    data, text, more = await execute(own_server, code + "; open('.hidden', 'w').close()", directory=str(tmp_path))
+    assert data["files"] == [
+        {"name": "changed.txt", "size": 2, "media_type": "text/plain", "uri": (tmp_path / "changed.txt").as_uri()},
+        {"name": "sub/new.csv", "size": 3, "media_type": "text/csv", "uri": (tmp_path / "sub/new.csv").as_uri()},
+    ]
+    assert "sub/new.csv" in text
+    assert more == []

@@ -207,7 +207,8 @@ def test_a_flood_of_output_is_counted_and_its_owner_goes_on(wall: Sandboxes, tmp
     box = wall.sandbox()
     try:
         code = "import os\nblock = b'x' * (1 << 20)\nfor _ in range(1024): os.write(1, block)\n'end'"
-        told = guard(box, tmp_path, code, seconds=60)
+        # Its own code may be more than a socket holds.
+        told = guard(box, tmp_path, f"{'#' * (2 << 20)}\n{code}", seconds=60)
     finally:
         box.close()
     assert (told.turn.status, told.turn.value, told.totals) == ("ok", "'end'", (1 << 30, 0))
@@ -357,7 +358,7 @@ def test_what_no_guest_of_ours_says_ends_the_turn(wall: Sandboxes, tmp_path: Pat
         told = guard(box, tmp_path, f"{FIND}\nprint('before', flush=True)\n{code}\nimport time; time.sleep(300)")
     finally:
         box.close()
-    assert told.turn.status is None
+    assert told.turn.status in (None, "refused")
     assert told.stdout == b"before\n", told.stderr
     assert (told.turn.broken is None) if why is None else (why in told.broken)
     # What was torn or lied is gone; what was whole before that is a file.

@@ -139,7 +139,8 @@ async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked
         service = (await desk.services.get()).executions
         turn = await service.turn_of(reading.execution)
         artifacts = await service.artifacts(desk.principal(), reading.execution.id)
-        result = python_result(reading, time.time(), made, turn, artifacts, reading.execution.directory)
+        directory = None if request.sandboxed else reading.execution.directory
+        result = python_result(reading, time.time(), made, turn, artifacts, directory)
         result.pictures.extend(await _pictures(desk, result.job_id, turn))
         return result
 

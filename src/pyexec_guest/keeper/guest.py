@@ -36,6 +36,9 @@ class GuestLink:
             inherits `guests_end`.
         files: The folder for files that the guest sends; None where none may come.
         on_end: Hears that the guest says no more: it has ended, or has been let go of because of what it said.
+
+    Attributes:
+        broken: Why it has been let go of, when it said what no guest of ours says.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class GuestLink:
         self._positions = positions
         self._on_display = on_display
         self._on_end = on_end
+        self.broken: str | None = None
         self._decoder = protocol.Decoder(protocol.GUEST_FRAME)
         self._room = MAX_FRAMES_BYTES
         self._greeted = False
@@ -183,6 +187,7 @@ class GuestLink:
 
     def _break_off(self, why: str) -> None:
         """Let go of a guest that does not speak as ours do, and write down why."""
+        self.broken = why
         self._write({"t": "broken", "why": why})
         self._hang_up()
 

@@ -122,7 +122,7 @@ class SandboxGuard(Guarding):
         )
         try:
             self.on_start(_started(box))
-            ending = self._until_ended(box, ended)
+            ending = self._until_ended(box, ended, link)
         finally:
             link.close()
             out.close()
@@ -139,16 +139,20 @@ class SandboxGuard(Guarding):
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
         return waiting.take()
 
-    def _until_ended(self, box: Box, ended: list[bool]) -> Ending:
+    def _until_ended(self, box: Box, ended: list[bool], link: GuestLink) -> Ending:
         timeout: float = self.orders["timeout"]
         deadline = time.monotonic() + timeout if timeout else None
         ending = Ending()
-        self.loop.run_until(lambda: bool(ended) or self.stop.asked, deadline)
-        if not ended:
+        self.loop.run_until(lambda: bool(ended) or self.stop.asked or link.broken is not None, deadline)
+        if link.broken is not None:
+            # However it may go on or end from here, it is not ours any more.
+            ending.cause = "signalled"
+            ending.reason = f"Its sandbox was ended: the interpreter in it said what none of ours says ({link.broken})."
+        elif not ended:
             ending.cause = "cancelled" if self.stop.asked else "timed_out"
             ending.reason = self.stop.reason if self.stop.asked else f"It ran longer than {timeout:g} s."
-            self._escalate(box, ended, ending)
-        how = box.wait_ended(CLOSE_SECONDS)
+            self._escalate(box, link, ended, ending)
+        how = box.wait_ended(CLOSE_SECONDS) if link.broken is None else None
         box.kill()
         usage = box.usage()
         _add(ending, how)
@@ -159,11 +163,15 @@ class SandboxGuard(Guarding):
                 ending.reason = f"{ending.reason} {told}" if ending.reason else told
         return ending
 
-    def _escalate(self, box: Box, ended: list[bool], ending: Ending) -> None:
+    def _escalate(self, box: Box, link: GuestLink, ended: list[bool], ending: Ending) -> None:
         """Interrupt, so that what was shown up to then arrives; then kill."""
         if not self.stop.kill:
             self._note(signal.SIGINT, ending)
-            box.interrupt()
+            # The guest repeats it until it has been noticed; one that speaks no more gets the signal.
+            if link.is_open:
+                link.interrupt()
+            else:
+                box.interrupt()
             self.loop.run_until(lambda: bool(ended) or self.stop.kill, time.monotonic() + INTERRUPT_SECONDS)
         if not ended:
             self._note(signal.SIGKILL, ending)
