@@ -13,7 +13,7 @@ import pytest
 import pyexec_guest
 from pyexec.domain.limits import SandboxLimits
 from pyexec.processes import outerwalls
-from pyexec.sandbox.forks import Group, GroupLimits, Order, Plan, Sandbox
+from pyexec.sandbox.forks import Group, GroupLimits, Order, Plan, Sandbox, WatchedGroups
 from pyexec.sandbox.probing import PROBER
 from pyexec.walls.bubblewrap import boxes
 from pyexec.walls.bubblewrap.contents import USERS, plan_for
@@ -23,7 +23,7 @@ from pyexec.walls.bubblewrap.proof.proving import ATTEMPTS, make, prove
 from pyexec.walls.bubblewrap.proof.subject import LIMITS, Outcome, Secret, Subject, Verdict
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from pyexec_guest.outside.groups import files, version1, version2
-from tests.walls.bubblewrap import INTERPRETER_NEEDS, inside, own_groups
+from tests.walls.bubblewrap import BUDGET, INTERPRETER_NEEDS, inside, own_groups
 
 pytestmark = pytest.mark.root
 SOURCE = Path(pyexec_guest.__file__ or "").parent.parent
@@ -233,7 +233,7 @@ def test_the_network_of_the_machine_is_seen(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_without_control_groups_what_they_would_hold_is_not_held_or_waived(holed: Proof) -> None:
-    sandboxes = Sandboxes(holed.subject.plan, None, INTERPRETER_NEEDS, limits=LIMITS, ready=0)
+    sandboxes = Sandboxes(holed.subject.plan, WatchedGroups(BUDGET), INTERPRETER_NEEDS, limits=LIMITS, ready=0)
     try:
         for waived, verdict in ((False, "not_held"), (True, "waived")):
             found = Proof(sandboxes, holed.subject.plan, holed.hole, waived=waived).fails(

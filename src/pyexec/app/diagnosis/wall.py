@@ -134,7 +134,7 @@ def _material(settings: Settings, finder: InterpreterFinder, bwrap: Program) -> 
 
 @contextmanager
 def _groups(settings: Settings, *, allowed: bool = True) -> Generator[Groups]:
-    """Have control groups of the doctor's own; a watcher where there can be none, and the operator and the caller allow it.
+    """Have control groups of the doctor's own, or a watcher where there can be none and that is allowed.
 
     Raises:
         NoGroupsError: There can be none.
