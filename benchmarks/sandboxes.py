@@ -43,6 +43,7 @@ def measure(bench: Bench) -> list[Figure]:
         _promised(in_milliseconds("the same having imported pandas and pyplot", samples["imports"], plain), 30.0),
         _promised(in_milliseconds("a sandbox is gone after it is killed", killed), 50.0),
         _memory(memory),
+        _throughput(samples["throughput"]),
     ]
 
 
@@ -56,6 +57,13 @@ def _memory(samples: list[float]) -> Figure:
     return Figure(
         what="memory that a sandbox has to itself", value=value, unit="MB", target=target, samples=len(samples)
     )
+
+
+def _throughput(samples: list[float]) -> Figure:
+    value = statistics.median(samples)
+    target = Target(">= 25 calls/s", value >= 25)
+    what = f"fresh sandboxes with {STACK}, each used once and gone, by four at once"
+    return Figure(what=what, value=value, unit="calls/s", target=target, samples=len(samples))
 
 
 def _run(bench: Bench, command: Sequence[str | Path]) -> bytes:

@@ -1,6 +1,6 @@
 """Measure sandboxes, from a process of the product's own: `sandboxes.py <python> <packages> <rounds>`; prints JSON.
 
-The samples of each kind are in seconds, those of memory in bytes.
+The samples of each kind are in seconds, those of memory in bytes, those of throughput in sandboxes per second.
 """
 
 import json
@@ -9,13 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
-from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.domain.sandboxes import WAIVABLE
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PRELOADED, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
@@ -25,6 +27,8 @@ GUEST = "pyexec_guest.inner:run"
 CODES = {"one": "1 + 1", "imports": "import pandas, matplotlib.pyplot; 1 + 1"}
 READY = 2
 SETTLE_SECONDS = 0.3
+CALLERS = 4
+"""How many take sandboxes, use them once and end them at the same time."""
 
 
 def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
@@ -37,10 +41,7 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
     )
     users = USERS if os.geteuid() == 0 else None
     plan = plan_for(inside, find_bubblewrap(environ.get("PATH")), users)
-    try:
-        groups = Groups(f"benchmark-{os.getpid()}", 8192 * MEGABYTE)
-    except NoGroupsError:
-        groups = None
+    groups = groups_for(f"benchmark-{os.getpid()}", 8192 * MEGABYTE, WAIVABLE)
     # Whole processors: what is measured is the making, and a sandbox that has used up its share waits for the next.
     limits = SandboxLimits(cpu=2.0)
     wall = Sandboxes(plan, groups, environ, limits=limits, ready=0)
@@ -48,12 +49,12 @@ def main(python: Path, packages: Path, rounds: int) -> dict[str, list[float]]:
     try:
         wall.warm()
         pooled.warm()
-        return _measure(wall, pooled, [str(python), "-c", f"import {', '.join(PRELOADED)}"], rounds)
+        found = _measure(wall, pooled, [str(python), "-c", f"import {', '.join(PRELOADED)}"], rounds)
+        return found | {"throughput": [_throughput(pooled, rounds) for _ in range(3)]}
     finally:
         pooled.close()
         wall.close()
-        if groups is not None:
-            groups.remove()
+        groups.remove()
 
 
 def _measure(wall: Sandboxes, pooled: Sandboxes, plain: list[str], rounds: int) -> dict[str, list[float]]:
@@ -90,6 +91,17 @@ def _first_result(wall: Sandboxes, code: str, samples: list[float], hellos: list
     samples.append(time.perf_counter() - started)
     assert frames[-1]["value"] in ("1", "2"), frames
     return box
+
+
+def _throughput(wall: Sandboxes, each: int) -> float:
+    """Return how many sandboxes per second are taken, answer, and are gone."""
+
+    def use(_number: int) -> None:
+        _echoed(wall, []).close()
+
+    with ThreadPoolExecutor(CALLERS) as callers:
+        seconds = _timed(lambda: list(callers.map(use, range(CALLERS * each))))
+    return CALLERS * each / seconds
 
 
 def _timed(work: Callable[[], object]) -> float:

@@ -95,7 +95,7 @@ def test_that_there_could_be_one_is_said_in_one_line(settings: Settings) -> None
 def test_without_control_groups_the_rest_is_put_to_the_proof_all_the_same(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wall, "Groups", no_groups)
+    monkeypatch.setattr(wall, "find_groups", no_groups)
     monkeypatch.setattr(proving, "ATTEMPTS", {"use": LIMIT_ATTEMPTS, "outside": OUTSIDE_ATTEMPTS[:1]})
     found = by_id(wall.check_wall(settings, finder(settings), "bubblewrap"))
     assert found["wall.control-groups"].status == "fail"
@@ -110,7 +110,7 @@ def test_without_control_groups_the_rest_is_put_to_the_proof_all_the_same(
 def test_limits_that_the_operator_has_waived_are_no_failure(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wall, "Groups", no_groups)
+    monkeypatch.setattr(wall, "find_groups", no_groups)
     waiving = replace(settings, sandboxes=replace(settings.sandboxes, waived=("memory", "cpu")))
     monkeypatch.setattr(proving, "ATTEMPTS", {"use": tuple(one for one in LIMIT_ATTEMPTS if one.id == "processor")})
     found = by_id(wall.check_wall(waiving, finder(waiving), "bubblewrap"))

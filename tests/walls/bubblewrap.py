@@ -21,7 +21,7 @@ from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.environments.service import environment_places
 from pyexec.environments.store import site_packages
 from pyexec.processes.probe import python_version
-from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.sandbox.forks import Groups, NoGroupsError, find_groups
 from pyexec.storage.locks import held
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.boxes import Box
@@ -121,15 +121,22 @@ def inside(packages: Path | None, **given: Any) -> Inside:
     return replace(usual, **given)
 
 
-@contextmanager
-def wall_around(what: Inside, *, ready: int = 0, limits: SandboxLimits | None = None) -> Generator[Sandboxes]:
-    """Put up a wall, with control groups of its own; nothing is left of it."""
-    root = os.geteuid() == 0
+def own_groups() -> Groups:
+    """Return control groups, of whichever version there is here."""
     try:
-        groups = Groups(f"test-{os.getpid()}-{os.urandom(4).hex()}", BUDGET)
+        return find_groups(f"test-{os.getpid()}-{os.urandom(4).hex()}", BUDGET)
     except NoGroupsError as error:
         # Without them an attack could harm the machine that the tests run on.
         pytest.skip(f"no control groups: {error}")
+
+
+@contextmanager
+def wall_around(
+    what: Inside, *, ready: int = 0, limits: SandboxLimits | None = None, groups: Groups | None = None
+) -> Generator[Sandboxes]:
+    """Put up a wall, with control groups of its own where none are given; nothing is left of it."""
+    root = os.geteuid() == 0
+    groups = groups or own_groups()
     environ: Mapping[str, str] = INTERPRETER_NEEDS
     plan = plan_for(what, find_bubblewrap(os.environ.get("PATH")), USERS if root else None)
     wall = Sandboxes(plan, groups, environ, ready=ready, limits=limits)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.root
 
 SHARED_MEMORY_BOMB = """
 import mmap
-size = 4 << 30
+size = 1 << 30
 bomb = mmap.mmap(-1, size)
 for at in range(0, size, 4096):
     bomb[at] = 1

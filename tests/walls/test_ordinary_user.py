@@ -1,4 +1,4 @@
-"""The wall as an ordinary user has it: no range of users, no control groups, the rest as ever."""
+"""The wall as an ordinary user has it: no range of users, control groups or a watcher, the rest as ever."""
 
 import json
 import os
@@ -7,16 +7,32 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import pyexec
 import pyexec_guest
 from pyexec.walls.bubblewrap.program import find_bubblewrap
+from pyexec_guest.outside.groups import delegation
+from pyexec_guest.outside.groups.mounts import own_groups
 from tests.walls.bubblewrap import HERE, copy_interpreter
 
 pytestmark = pytest.mark.root
 ORDINARY = 54_321
+OWN_USER = f"waived: it is {ORDINARY}, who runs pyexec: only root has other users to give"
+
+
+def _version2() -> str | None:
+    """Return this process's own group of version 2, where that has what sandboxes need."""
+    folder = own_groups().version2
+    if folder is None or os.geteuid() != 0:
+        return None
+    available = Path(folder, "cgroup.controllers").read_text("ascii").split()
+    return folder if {*delegation.CONTROLLERS} <= {*available} else None
+
+
+VERSION2 = _version2()
 
 
 @pytest.fixture
@@ -40,24 +56,30 @@ def reachable() -> Iterator[Path]:
         yield folder
 
 
-def test_an_ordinary_user_has_the_same_wall_without_control_groups(reachable: Path) -> None:
-    done = subprocess.run(
+def told_by_ordinary_user(reachable: Path, group: Path | None = None) -> dict[str, Any]:
+    """Return what an ordinary user finds, in a control group of their own where one is given."""
+    with subprocess.Popen(
         [reachable / "python/bin/python3", "-B", reachable / "inside/as_ordinary_user.py", reachable],
         env={"PYTHONPATH": str(reachable / "src"), "LD_LIBRARY_PATH": str(reachable / "python/lib")},
         user=ORDINARY,
         group=ORDINARY,
         extra_groups=[],
         cwd="/",
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    ) as process:
+        if group is not None:
+            (group / "cgroup.procs").write_text(str(process.pid))
+        out, err = process.communicate("go\n", timeout=200)
+    assert process.returncode == 0, err
+    return json.loads(out)
+
+
+def check_the_wall(told: dict[str, Any]) -> None:
+    """See that it is the wall that everybody has."""
     assert told["uid"] == ORDINARY
-    assert told["waived"] == ["memory of a sandbox as a whole", "processor time"]
-    assert told["groups"].endswith("Permission denied")
     zero = "0" * 16
     assert (
         told["looks"]
@@ -75,12 +97,63 @@ def test_an_ordinary_user_has_the_same_wall_without_control_groups(reachable: Pa
         ]
         * 2
     )
+    # The first process, the guest, and the one that it has started.
+    assert told["members"] == [3, 3]
+    for usage in told["usages"]:
+        assert usage["processes"] == 3
+        assert 0 < usage["memory"] <= usage["peak_memory"] < 32 << 20
+        assert usage["cpu_seconds"] == pytest.approx(usage["user_seconds"] + usage["system_seconds"], abs=1e-4)
+        assert usage["out_of_memory"] == 0
     assert told["gone"] == [True, True]
     assert told["alone"]
+    ended, went_on = told["ends"]
+    assert (ended["cause"], ended["memory_limit"]) == ("out_of_memory", 64 << 20)
+    assert went_on is None
+    assert told["left"] == [0, False]
+
+
+def test_an_ordinary_user_without_control_groups_has_the_same_wall_and_is_watched(reachable: Path) -> None:
+    told = told_by_ordinary_user(reachable)
+    message, hint = told["refused"]
+    what = "Sandboxes cannot be held to their limits here (memory of a sandbox as a whole)"
+    assert message.startswith(f"{what}: version 2: ")
+    assert "; version 1: " in message
+    assert "`systemd-run --user --scope -p Delegate=yes pyexec …`" in hint
+    assert "With version 1, run it as root." in hint
+    assert hint.endswith("PYEXEC_SANDBOX_WAIVE=memory,cpu.")
+    assert told["waived"] == ["memory of a sandbox as a whole", "processor time"]
+    assert told["tier"] == "watched"
+    check_the_wall(told)
     waived = "waived: nothing holds it to that; the operator has waived the limit"
     assert told["proof"] == {
         "memory-together": waived,
         "memory-shared": waived,
         "processor": waived,
-        "user": f"waived: it is {ORDINARY}, who runs pyexec: only root has other users to give",
+        "user": OWN_USER,
     }
+    # It had taken 96 MB before anybody looked, or was about to.
+    assert 64 << 20 < told["ends"][0]["peak_memory"] < 128 << 20
+
+
+if VERSION2 is not None:
+
+    @pytest.fixture
+    def delegated() -> Iterator[Path]:
+        """A control group that belongs to an ordinary user, with all that is in it."""
+        own = own_groups()
+        assert own.version2 is not None
+        systemd = os.path.isdir(delegation.SYSTEMD)
+        group = Path(delegation.divisible(own.version2, own.version2_top, root=True, systemd=systemd)) / "delegated"
+        group.mkdir()
+        for path in (group, *(group / f"cgroup.{name}" for name in ("procs", "threads", "subtree_control"))):
+            os.chown(path, ORDINARY, ORDINARY)
+        yield group
+        for folder in (group / delegation.LEAF, group):
+            folder.rmdir()
+
+    def test_an_ordinary_user_with_a_delegated_group_is_held_hard(reachable: Path, delegated: Path) -> None:
+        told = told_by_ordinary_user(reachable, delegated)
+        assert (told["refused"], told["waived"], told["tier"]) == (None, [], "cgroup2")
+        check_the_wall(told)
+        assert told["proof"] == {"user": OWN_USER}
+        assert (64 << 20) * 0.9 < told["ends"][0]["peak_memory"] <= 64 << 20

@@ -13,7 +13,7 @@ import pytest
 import pyexec_guest
 from pyexec.domain.limits import SandboxLimits
 from pyexec.processes import outerwalls
-from pyexec.sandbox.forks import Group, GroupLimits, Groups, Order, Plan, Sandbox
+from pyexec.sandbox.forks import Group, GroupLimits, Order, Plan, Sandbox, WatchedGroups
 from pyexec.sandbox.probing import PROBER
 from pyexec.walls.bubblewrap import boxes
 from pyexec.walls.bubblewrap.contents import USERS, plan_for
@@ -22,8 +22,8 @@ from pyexec.walls.bubblewrap.proof import endings
 from pyexec.walls.bubblewrap.proof.proving import ATTEMPTS, make, prove
 from pyexec.walls.bubblewrap.proof.subject import LIMITS, Outcome, Secret, Subject, Verdict
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
-from pyexec_guest.outside import groups as control_groups
-from tests.walls.bubblewrap import BUDGET, INTERPRETER_NEEDS, inside
+from pyexec_guest.outside.groups import files, version1, version2
+from tests.walls.bubblewrap import BUDGET, INTERPRETER_NEEDS, inside, own_groups
 
 pytestmark = pytest.mark.root
 SOURCE = Path(pyexec_guest.__file__ or "").parent.parent
@@ -45,16 +45,24 @@ def plan(hole: Path) -> Plan:
     return replace(whole, command=(python, option, HOLED, *rest))
 
 
-class KeptGroups(Groups):
+class KeptGroups:
     """Control groups that can all be removed in the end, whatever a wall with a hole has left in them."""
 
     def __init__(self) -> None:
-        super().__init__(f"test-{os.getpid()}-{os.urandom(4).hex()}", BUDGET)
+        self._groups = own_groups()
+        self.tier = self._groups.tier
+        self.waived = self._groups.waived
         self.made: list[Group] = []
 
     def create(self, limits: GroupLimits) -> Group:
-        self.made.append(super().create(limits))
+        self.made.append(self._groups.create(limits))
         return self.made[-1]
+
+    def promised(self) -> int:
+        return self._groups.promised()
+
+    def remove(self) -> bool:
+        return self._groups.remove()
 
     def remove_all(self) -> None:
         for group in self.made:
@@ -148,24 +156,27 @@ def test_limits_that_can_be_raised_from_inside_are_seen(holed: Proof) -> None:
     assert list(holed.fails(USE, "limits")) == ["limits-fixed"]
 
 
+def hold_to(patches: pytest.MonkeyPatch, change: Callable[[GroupLimits], GroupLimits]) -> None:
+    """Have control groups hold sandboxes to other limits."""
+    create = KeptGroups.create
+    patches.setattr(KeptGroups, "create", lambda self, limits: create(self, change(limits)))
+
+
 def test_control_groups_that_do_not_hold_are_seen(holed: Proof, monkeypatch: pytest.MonkeyPatch) -> None:
-    create = Groups.create
-    generous: Callable[[GroupLimits], GroupLimits] = lambda limits: replace(limits, memory=limits.memory * 4)  # noqa: E731
-    monkeypatch.setattr(Groups, "create", lambda self, limits: create(self, generous(limits)))
-    assert set(holed.fails({*USE, "memory-error", "memory-together", "memory-shared"})) == {
-        "memory-together",
-        "memory-shared",
-    }
-    monkeypatch.setattr(Groups, "create", create)
-    monkeypatch.setattr(Group, "limit_cpu", lambda self: None)
+    with monkeypatch.context() as patches:
+        hold_to(patches, lambda limits: replace(limits, memory=limits.memory * 4))
+        found = holed.fails({*USE, "memory-error", "memory-together", "memory-shared"})
+    assert set(found) == {"memory-together", "memory-shared"}
+    for version in (version1, version2):
+        monkeypatch.setattr(version.Group, "limit_cpu", lambda self: None)
     assert list(holed.fails({"processor"})) == ["processor"]
 
 
 def test_processes_without_end_are_seen_where_neither_of_their_two_limits_holds(
     holed: Proof, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create, order_for = Groups.create, boxes.order_for
-    monkeypatch.setattr(Groups, "create", lambda self, limits: create(self, replace(limits, processes=1000)))
+    order_for = boxes.order_for
+    hold_to(monkeypatch, lambda limits: replace(limits, processes=1000))
     assert holed.fails({"processes"}) == {}
     monkeypatch.setattr(boxes, "order_for", lambda *given: replace(order_for(*given), processes=1000))
     assert list(holed.fails(USE)) == ["processes"]
@@ -179,7 +190,7 @@ def test_two_sandboxes_that_are_one_user_are_seen(holed: Proof, monkeypatch: pyt
 def test_what_outlives_its_kill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boxes, "GONE_SECONDS", 0.2)
     monkeypatch.setattr(endings, "GONE_SECONDS", 0.2)
-    monkeypatch.setattr(control_groups, "REMOVE_SECONDS", 0.05)
+    monkeypatch.setattr(files, "REMOVE_SECONDS", 0.05)
     with proof(tmp_path) as made:
         # All in one tree of processes, of which only the first is killed.
         found = made.fails({"kill", "survivors", "namespaces", "processes-seen", "open-files"}, "one_tree")
@@ -222,7 +233,7 @@ def test_the_network_of_the_machine_is_seen(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_without_control_groups_what_they_would_hold_is_not_held_or_waived(holed: Proof) -> None:
-    sandboxes = Sandboxes(holed.subject.plan, None, INTERPRETER_NEEDS, limits=LIMITS, ready=0)
+    sandboxes = Sandboxes(holed.subject.plan, WatchedGroups(BUDGET), INTERPRETER_NEEDS, limits=LIMITS, ready=0)
     try:
         for waived, verdict in ((False, "not_held"), (True, "waived")):
             found = Proof(sandboxes, holed.subject.plan, holed.hole, waived=waived).fails(

@@ -2,7 +2,9 @@
 
 from pyexec_guest.orders import News, Order, Report
 from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
-from pyexec_guest.outside.groups import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
+from pyexec_guest.outside.groups.choice import find_groups
+from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
+from pyexec_guest.outside.groups.watched import Groups as WatchedGroups
 from pyexec_guest.outside.plan import Plan, Program, Users
 
 __all__ = [
@@ -23,4 +25,6 @@ __all__ = [
     "Sandbox",
     "Usage",
     "Users",
+    "WatchedGroups",
+    "find_groups",
 ]

@@ -79,6 +79,10 @@ class Sandbox:
         """Tell whether anything of it is left."""
         return not _readable(self.first, 0)
 
+    def is_ending(self) -> bool:
+        """Tell whether its first process has ended or is about to: there is nobody left who could tell more."""
+        return _readable(self.news, 0)
+
     def wait_gone(self, timeout: float) -> bool:
         """Wait until nothing of it is left; blocks. Tell whether it is so."""
         return _readable(self.first, timeout)

@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from pyexec.domain.errors import WallUnavailableError
+from pyexec.domain.sandboxes import WAIVABLE
+from pyexec.sandbox.forks import NoGroupsError
 from pyexec.walls.bubblewrap import contents, limits, program, python
-from pyexec_guest.outside import groups, outerwall
+from pyexec_guest.outside import outerwall
 from pyexec_guest.outside.plan import Plan, Program, Users
 
 
@@ -39,10 +42,20 @@ def test_what_is_no_python_is_refused() -> None:
         python.look_at(Path("/bin/true"), {})
 
 
-def test_without_controllers_there_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(groups, "_own_folders", lambda: {"memory": "/nowhere"})
-    with pytest.raises(groups.NoGroupsError, match="pids, cpu of version 1 are not mounted"):
-        groups.Groups("test", 1)
+@pytest.mark.parametrize("waived", [(), ("memory",), ("cpu",)])
+def test_limits_that_cannot_be_had_and_are_not_waived_are_named_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, waived: tuple[str, ...]
+) -> None:
+    def none(_key: str, _budget: int) -> NoReturn:
+        raise NoGroupsError("version 2: no; version 1: neither", "Do this.")
+
+    monkeypatch.setattr(limits, "find_groups", none)
+    with pytest.raises(WallUnavailableError, match="version 2: no; version 1: neither") as refused:
+        limits.groups_for("key", 1, waived)
+    assert [what in refused.value.message for what in WAIVABLE.values()] == [name not in waived for name in WAIVABLE]
+    assert refused.value.hint is not None
+    assert refused.value.hint.startswith("Do this. Or have memory watched only")
+    assert limits.groups_for("key", 1, tuple(WAIVABLE)).waived == tuple(WAIVABLE.values())
 
 
 def test_a_plan_survives_its_way_to_the_process_that_carries_it_out() -> None:
@@ -103,22 +116,3 @@ def test_packages_that_the_users_of_sandboxes_may_not_read_are_named(tmp_path: P
         contents.plan_for(inside, Program("/usr/bin", "bwrap"), contents.USERS)
     assert refused.value.message.endswith(f"who may not read {tmp_path / hidden}.")
     assert refused.value.hint == f"Run `chmod -R a+rX {tmp_path}`."
-
-
-@pytest.mark.parametrize(
-    ("waived", "lacking"),
-    [
-        ((), "memory of a sandbox as a whole and processor time"),
-        (("memory",), "processor time"),
-        (("cpu",), "memory of a sandbox as a whole"),
-    ],
-)
-def test_limits_that_cannot_be_had_are_named_unless_each_of_them_is_waived(
-    monkeypatch: pytest.MonkeyPatch, waived: tuple[str, ...], lacking: str
-) -> None:
-    monkeypatch.setattr(groups, "_own_folders", dict)
-    with pytest.raises(WallUnavailableError) as refused:
-        limits.groups_for("test", 1, waived)
-    assert f"({lacking}): the controllers" in refused.value.message
-    assert "PYEXEC_SANDBOX_WAIVE=memory,cpu" in str(refused.value.hint)
-    assert limits.groups_for("test", 1, ("memory", "cpu")) is None

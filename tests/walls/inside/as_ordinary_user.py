@@ -3,14 +3,18 @@
 import json
 import os
 import sys
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from pyexec.domain.limits import SandboxLimits
-from pyexec.sandbox.forks import Groups, NoGroupsError
+from pyexec.domain.errors import WallUnavailableError
+from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.domain.sandboxes import WAIVABLE
+from pyexec.sandbox.forks import Groups
 from pyexec.sandbox.probing import PROBER
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
+from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.proof.proving import prove
 from pyexec.walls.bubblewrap.proof.subject import LIMITS, Secret, Subject, Verdict
@@ -36,6 +40,15 @@ if os.fork() == 0:
 print(json.dumps(found))
 """
 
+# A file of no name, which nobody has mapped: neither a limit of a process nor the memory of one shows it.
+BOMB = """
+import os
+fd = os.memfd_create("bomb")
+for _ in range(96):
+    os.write(fd, bytes(1 << 20))
+print(os.fstat(fd).st_size >> 20)
+"""
+
 
 def run(box: Box, code: str) -> str:
     connection = box.sandbox.socket
@@ -43,7 +56,10 @@ def run(box: Box, code: str) -> str:
     connection.sendall(encode({"code": code}))
     decoder = Decoder(MAX_FRAME)
     while True:
-        for message in decoder.feed(connection.recv(65536)):
+        data = connection.recv(65536)
+        if not data:
+            raise ConnectionResetError
+        for message in decoder.feed(data):
             assert message["error"] is None, message
             return message["out"]
 
@@ -58,30 +74,33 @@ def main(folder: Path) -> None:
         more={TESTS: folder / "inside"},
         environment={**environ, "PYTHONPATH": f"{PACKAGES}:{TESTS}"},
     )
+    told: dict[str, object] = {"uid": os.getuid(), "refused": None}
     try:
-        Groups("ordinary", 1 << 30)
-        groups = "had"
-    except NoGroupsError as error:
-        groups = str(error)
-    wall = Sandboxes(plan_for(inside, find_bubblewrap(None), None), None, environ, ready=0)
+        groups: Groups = groups_for("ordinary", 1 << 32, ("cpu",))
+    except WallUnavailableError as error:
+        told["refused"] = [error.message, error.hint]
+        groups = groups_for("ordinary", 1 << 32, WAIVABLE)
+    wall = Sandboxes(plan_for(inside, find_bubblewrap(None), None), groups, environ, ready=0)
     try:
         boxes = [wall.sandbox(SandboxLimits()) for _ in range(2)]
-        looks = [json.loads(run(box, LOOK)) for box in boxes]
-        gone = [box.kill() for box in boxes]
-        alone = not any(_asleep(folder) for folder in Path("/proc").glob("[0-9]*"))
+        told["looks"] = [json.loads(run(box, LOOK)) for box in boxes]
+        told["members"] = [len(box.group.members()) if box.group is not None else 0 for box in boxes]
+        told["usages"] = [asdict(usage) for box in boxes if (usage := box.usage()) is not None]
+        told["gone"] = [box.kill() for box in boxes]
+        told["alone"] = not any(_asleep(folder) for folder in Path("/proc").glob("[0-9]*"))
+        told["ends"] = [_bombed(wall.sandbox(SandboxLimits(memory=memory * MEGABYTE))) for memory in (64, 512)]
     finally:
         wall.close()
-    told: dict[str, object] = {"groups": groups, "looks": looks, "gone": gone, "alone": alone, "uid": os.getuid()}
-    told["waived"] = list(wall.waived)
-    told["proof"] = proof(inside, environ)
+    told["proof"] = proof(inside, groups, environ)
+    told |= {"waived": list(wall.waived), "tier": groups.tier, "left": [groups.promised(), not groups.remove()]}
     sys.stdout.write(json.dumps(told))
 
 
-def proof(inside: Inside, environ: dict[str, str]) -> dict[str, str]:
+def proof(inside: Inside, groups: Groups, environ: dict[str, str]) -> dict[str, str]:
     """Put the wall to the proof; return what is not simply held."""
     plan = plan_for(replace(inside, guest=PROBER), find_bubblewrap(None), None)
     secret = Secret(name="SECRET", value="0123456789abcdef")
-    wall = Sandboxes(plan, None, {**environ, secret.name: secret.value}, limits=LIMITS, ready=0)
+    wall = Sandboxes(plan, groups, {**environ, secret.name: secret.value}, limits=LIMITS, ready=0)
     try:
         subject = Subject(wall, secret=secret, home=Path("/none"), plan=plan, waived=True)
         return {
@@ -91,6 +110,17 @@ def proof(inside: Inside, environ: dict[str, str]) -> dict[str, str]:
         }
     finally:
         wall.close()
+
+
+def _bombed(box: Box) -> dict[str, object] | None:
+    """Let it take 96 MB; tell how it ended, and None where it did not."""
+    try:
+        with suppress(ConnectionError):
+            run(box, BOMB)
+        ending = box.wait_ended(0 if box.limits.memory > 96 * MEGABYTE else 30)
+        return None if ending is None else asdict(ending)
+    finally:
+        box.close()
 
 
 def _asleep(process: Path) -> bool:
@@ -108,4 +138,5 @@ def _is_fork(process: Path) -> bool:
     return len(levels) > 3 and "State:\tZ" not in status
 
 
+sys.stdin.readline()  # By then this process is where it shall be.
 main(Path(sys.argv[1]))

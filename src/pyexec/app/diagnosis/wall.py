@@ -13,7 +13,7 @@ from pyexec.domain.errors import PyexecError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sandboxes import WAIVABLE, WallName
 from pyexec.environments.interpreters import InterpreterFinder
-from pyexec.sandbox.forks import Groups, NoGroupsError, Plan, Program
+from pyexec.sandbox.forks import Groups, NoGroupsError, Plan, Program, WatchedGroups, find_groups
 from pyexec.sandbox.probing import PROBER
 from pyexec.settings import Settings
 from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
@@ -105,13 +105,13 @@ def _in_full(settings: Settings, finder: InterpreterFinder) -> Iterator[Check]:
             yield _line("control-groups", "control groups", "warn" if waived else "fail", message)
             if not waived:
                 yield from map(_in_the_way, find_group_obstacles())
-            yield from _prove(settings, material, None)
+            yield from _prove(settings, material, WatchedGroups(BUDGET))
     except PyexecError as error:
         yield _fails("wall", error.message, error.hint)
         yield from map(_in_the_way, find_obstacles(bwrap, material.plan if material is not None else None))
 
 
-def _prove(settings: Settings, material: _Material, groups: Groups | None) -> Iterator[Check]:
+def _prove(settings: Settings, material: _Material, groups: Groups) -> Iterator[Check]:
     secret = Secret(name=f"PYEXEC_DOCTOR_{secrets.token_hex(4)}".upper(), value=secrets.token_hex(16))
     began = time.monotonic()
     with _sandboxes(material, groups, {secret.name: secret.value}) as sandboxes:
@@ -133,23 +133,22 @@ def _material(settings: Settings, finder: InterpreterFinder, bwrap: Program) -> 
 
 
 @contextmanager
-def _groups(settings: Settings, *, allowed: bool = True) -> Generator[Groups | None]:
-    """Have control groups of the doctor's own; None where there can be none, and the operator and the caller allow it.
+def _groups(settings: Settings, *, allowed: bool = True) -> Generator[Groups]:
+    """Have control groups of the doctor's own, or a watcher where there can be none and that is allowed.
 
     Raises:
         NoGroupsError: There can be none.
     """
     try:
-        groups = Groups(f"doctor-{os.getpid()}-{secrets.token_hex(4)}", BUDGET)
+        groups = find_groups(f"doctor-{os.getpid()}-{secrets.token_hex(4)}", BUDGET)
     except NoGroupsError:
         if not (allowed and _may_be_missing(settings)):
             raise
-        groups = None
+        groups = WatchedGroups(BUDGET)
     try:
         yield groups
     finally:
-        if groups is not None:
-            groups.remove()
+        groups.remove()
 
 
 def _may_be_missing(settings: Settings) -> bool:
@@ -157,9 +156,7 @@ def _may_be_missing(settings: Settings) -> bool:
 
 
 @contextmanager
-def _sandboxes(
-    material: _Material, groups: Groups | None, more: Mapping[str, str] | None = None
-) -> Generator[Sandboxes]:
+def _sandboxes(material: _Material, groups: Groups, more: Mapping[str, str] | None = None) -> Generator[Sandboxes]:
     environ = {**material.environ, **(more or {})}
     sandboxes = Sandboxes(material.plan, groups, environ, limits=LIMITS, ready=0)
     try:

@@ -73,7 +73,8 @@ class Box:
     def wait_ended(self, timeout: float) -> Ending | None:
         """Wait for its end and tell how it was; None when it still lives after so many seconds. Blocks."""
         report = self.sandbox.wait_ended(timeout)
-        if report is None and self.sandbox.is_alive():
+        # Its descriptors are closed a little before it is gone.
+        if report is None and not self.sandbox.wait_gone(GONE_SECONDS if self.sandbox.is_ending() else 0):
             return None
         usage = self.usage()
         peak = usage.peak_memory if usage is not None else 0
@@ -138,6 +139,8 @@ def fork_box(server: ForkServer, limits: SandboxLimits, user: int, group: Group 
         entrances = group.open_entrances() if group is not None else ()
         sandbox = server.fork(order_for(limits, user), Entrances(entrances), FORK_SECONDS)
         sandbox.wait_ready(READY_SECONDS)
+        if group is not None:
+            group.watch(sandbox.first)
     except BaseException as error:
         if sandbox is not None:
             sandbox.kill()

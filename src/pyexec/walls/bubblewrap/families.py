@@ -73,8 +73,7 @@ class Families:
         for sandboxes in (*(family.sandboxes for family in families), *self._retired):
             sandboxes.close()
         self._outer.forget()
-        if self._groups is not None:
-            self._groups.remove()
+        self._groups.remove()
 
     def _family(self, environment: Path) -> _Family:
         key = _key(environment)

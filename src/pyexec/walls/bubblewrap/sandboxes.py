@@ -5,12 +5,12 @@ import secrets
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 
 from pyexec.domain.errors import PyexecError, SandboxesFullError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
-from pyexec.domain.sandboxes import WAIVABLE
 from pyexec.processes.outerwalls import put_up
 from pyexec.sandbox.forks import ForkServer, ForkServerGoneError, Group, GroupLimits, Groups, NoRoomError, Plan
 from pyexec.walls.bubblewrap.boxes import Box, fork_box
@@ -18,7 +18,9 @@ from pyexec.walls.bubblewrap.boxes import Box, fork_box
 START_SECONDS = 60.0
 END_SECONDS = 10.0
 CHECK_SECONDS = 1.0
-WAIVED = tuple(WAIVABLE.values())
+FORKED_AT_ONCE = 2
+"""How many that shall be ready are on their way at once: while one comes up, the fork server forks the next."""
+
 SERVER_MEMORY = 1024 * MEGABYTE
 SERVER_PROCESSES = 128
 SERVER_CPU = 2.0
@@ -29,8 +31,7 @@ class Sandboxes:
 
     Args:
         plan: The outer wall of its fork servers.
-        groups: The control groups of its sandboxes; None only where the operator has waived the limits that they
-            hold: memory and processor time of a sandbox as a whole.
+        groups: What holds its sandboxes to their memory and processor time (`tiers.limits_for`).
         environ: What our own interpreter needs to start.
         limits: The limits of a sandbox that asks for no others, which is what is kept ready.
         ready: How many such sandboxes are kept ready.
@@ -40,7 +41,7 @@ class Sandboxes:
     def __init__(
         self,
         plan: Plan,
-        groups: Groups | None,
+        groups: Groups,
         environ: Mapping[str, str],
         *,
         limits: SandboxLimits | None = None,
@@ -54,8 +55,8 @@ class Sandboxes:
         self._wanted = ready
         self._on_server = on_server
         self._lock = threading.Lock()
-        self._server: tuple[ForkServer, Group | None] | None = None
-        self._retired: list[tuple[ForkServer, Group | None]] = []
+        self._server: tuple[ForkServer, Group] | None = None
+        self._retired: list[tuple[ForkServer, Group]] = []
         self._ready: deque[Box] = deque()
         self._out: list[Box] = []
         # From where on users are handed out: other owners on this machine begin elsewhere.
@@ -66,8 +67,8 @@ class Sandboxes:
 
     @property
     def waived(self) -> tuple[str, ...]:
-        """What its sandboxes are not held to, because the operator has said so; every result has to tell."""
-        return () if self._groups is not None else WAIVED
+        """What its sandboxes are not held to hard, because the operator has said so; every result has to tell."""
+        return self._groups.waived
 
     def warm(self) -> None:
         """Have a fork server up, and sandboxes made ready from now on. Blocks for seconds.
@@ -139,8 +140,7 @@ class Sandboxes:
         for server, group in retired:
             server.destroy(END_SECONDS)
             server.close()
-            if group is not None:
-                group.remove()
+            group.remove()
 
     # -- fork servers ----------------------------------------------------------------------------------------------
 
@@ -155,10 +155,8 @@ class Sandboxes:
                     self._on_server(self._server[0].pid())
             return self._server[0]
 
-    def _start(self) -> tuple[ForkServer, Group | None]:
+    def _start(self) -> tuple[ForkServer, Group]:
         group = self._group(GroupLimits(memory=SERVER_MEMORY, processes=SERVER_PROCESSES, cpu=SERVER_CPU))
-        if group is None:
-            return put_up(self._plan, (), self._environ, START_SECONDS), None
         entrances = group.open_entrances()
         try:
             return put_up(self._plan, entrances, self._environ, START_SECONDS), group
@@ -181,8 +179,7 @@ class Sandboxes:
         ended = [one for one in self._retired if not one[0].is_inhabited()]
         for server, group in ended:
             server.close()
-            if group is not None:
-                group.remove()
+            group.remove()
         self._retired = [one for one in self._retired if one not in ended]
 
     # -- sandboxes -------------------------------------------------------------------------------------------------
@@ -199,9 +196,7 @@ class Sandboxes:
             "The fork server behind the bubblewrap wall went away twice.", hint="`pyexec doctor` may tell why."
         )
 
-    def _group(self, limits: GroupLimits) -> Group | None:
-        if self._groups is None:
-            return None
+    def _group(self, limits: GroupLimits) -> Group:
         try:
             return self._groups.create(limits)
         except NoRoomError as error:
@@ -231,17 +226,38 @@ class Sandboxes:
 
     def _fill(self) -> None:
         patience: float | None = None
-        while True:
-            self._few.wait(patience)
-            self._few.clear()
-            if self._closing.is_set():
-                return
-            # What goes wrong here goes wrong again for who asks for a sandbox, and is told there.
-            patience = None
-            with suppress(PyexecError, ForkServerGoneError):
-                self._current()  # One that has been killed is replaced before anybody needs it.
-                while len(self._ready) < self._wanted and not self._closing.is_set():
-                    box = self._fork(self._limits)
-                    with self._lock:
-                        self._ready.append(box)
-                patience = CHECK_SECONDS
+        with ThreadPoolExecutor(FORKED_AT_ONCE, "sandboxes") as forks:
+            while True:
+                self._few.wait(patience)
+                self._few.clear()
+                if self._closing.is_set():
+                    return
+                # What goes wrong here goes wrong again for who asks for a sandbox, and is told there.
+                patience = None
+                with suppress(PyexecError, ForkServerGoneError):
+                    self._current()  # One that has been killed is replaced before anybody needs it.
+                    while (lacking := self._wanted - len(self._ready)) > 0 and not self._closing.is_set():
+                        self._make_ready(
+                            [forks.submit(self._fork, self._limits) for _ in range(min(lacking, FORKED_AT_ONCE))]
+                        )
+                    patience = CHECK_SECONDS
+
+    def _make_ready(self, coming: list[Future[Box]]) -> None:
+        """Keep those that have been made.
+
+        Raises:
+            PyexecError, ForkServerGoneError: One could not be.
+        """
+        failed: BaseException | None = None
+        for one in coming:
+            failed = one.exception() or failed
+            if one.exception() is not None:
+                continue
+            with self._lock:
+                wanted = not self._closing.is_set()
+                if wanted:
+                    self._ready.append(one.result())
+            if not wanted:
+                one.result().close()
+        if failed is not None:
+            raise failed

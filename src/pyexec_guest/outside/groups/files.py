@@ -1,0 +1,110 @@
+"""Control groups are folders, and what is known of them are small files."""
+
+import fcntl
+import os
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+
+REMOVE_SECONDS = 2.0
+ABANDONED_SECONDS = 60.0
+PREFIX = "pyexec-"
+"""What the folders of owners are called, before the owner's key."""
+
+_FIRST_PAUSE = 0.0005
+_LONGEST_PAUSE = 0.02
+
+
+def write(folder: str, name: str, value: "int | str") -> None:
+    """Write a value.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    fd = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, str(value).encode("ascii"))
+    finally:
+        os.close(fd)
+
+
+def read(folder: str, name: str) -> str:
+    """Return what a file says, without the end of its line.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    fd = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        parts = iter(lambda: os.read(fd, 65536), b"")
+        return b"".join(parts).decode("ascii").rstrip("\n")
+    finally:
+        os.close(fd)
+
+
+def number(folder: str, name: str) -> int:
+    """Return the number that a file says."""
+    return int(read(folder, name))
+
+
+def fields(folder: str, name: str) -> "dict[str, int]":
+    """Return the numbers of a file with a name and a number in each line."""
+    return {key: int(value) for key, _, value in (line.partition(" ") for line in read(folder, name).splitlines())}
+
+
+def members(folder: str) -> "list[int]":
+    """Return the processes in a group, by their pids; none when it is gone."""
+    try:
+        return [int(line) for line in read(folder, "cgroup.procs").split()]
+    except OSError:
+        return []
+
+
+def open_entrance(folder: str) -> int:
+    """Return a descriptor by which a process enters."""
+    return os.open(os.path.join(folder, "cgroup.procs"), os.O_WRONLY | os.O_CLOEXEC)
+
+
+def remove(folder: str, deadline: float) -> bool:
+    """Remove a group once it is empty; tell whether it is gone. Blocks until the deadline (`time.monotonic`)."""
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            os.rmdir(folder)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        else:
+            return True
+
+
+def remove_abandoned(parents: "Iterable[str]") -> None:
+    """Remove empty groups that have been left by an owner which is gone."""
+    for parent in parents:
+        for entry in os.scandir(parent):
+            with suppress(OSError):
+                if entry.is_dir() and time.time() - entry.stat().st_mtime > ABANDONED_SECONDS:
+                    os.rmdir(entry.path)
+
+
+def promised(parent: str, name: str) -> "Iterator[int]":
+    """Return the limits of all groups below this one, as a file in each says them."""
+    for entry in os.scandir(parent):
+        if entry.is_dir():
+            with suppress(OSError, ValueError):  # It is being removed, or is not of our making.
+                yield number(entry.path, name)
+
+
+@contextmanager
+def locked(folder: str) -> "Generator[None, None, None]":
+    """Keep other owners of this folder out meanwhile."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)

@@ -1,0 +1,116 @@
+"""`execute_python` behind the bubblewrap wall, as a client sees it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_types import ImageContent, ResourceLink, TextContent, TextResourceContents
+
+from tests.helpers.mcp import Mcp
+from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+
+SERVER_ENV = {
+    "PYEXEC_TOOLSETS": "default,execute",
+    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
+    "PYEXEC_SANDBOX_CPU": "2",
+}
+
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
+
+FIGURE = """
+import matplotlib.pyplot as plt, pandas as pd
+plt.plot([1, 2, 4], label="sold"); plt.title("Sales")
+open("out.csv", "w").write("a,b\\n1,2\\n")
+print("drawn")
+pd.DataFrame({"a": range(3)})
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environments(module_home: Path, pytestconfig: pytest.Config) -> None:
+    """Those that the tests of walls have made, so that a minute of compiling is not spent twice."""
+    cache = pytestconfig.cache
+    assert cache is not None
+    home = cache.mkdir("sandbox-packages") / "home"
+    made_environment(home, DEPENDENCIES)
+    (module_home / "environments").symlink_to(home / "environments")
+
+
+async def execute(mcp: Mcp, code: str, /, **arguments: Any) -> tuple[dict[str, Any], str, list[Any]]:
+    """Run a cell; return the structured result, the text, and what the answer carries besides."""
+    given = {"code": code, "wait_seconds": 250, **arguments}
+    answer = await mcp.client.call_tool("execute_python", given, raise_on_error=False)
+    text, *more = answer.content
+    assert isinstance(text, TextContent)
+    assert answer.structured_content is not None, text.text
+    return answer.structured_content, text.text, more
+
+
+async def test_nothing_of_the_machine_is_there(own_server: Mcp, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("s3cr3t")
+    code = f"""
+import os, socket
+found = [os.path.exists({str(tmp_path)!r}), os.path.exists("/etc/shadow"), os.getuid(), os.getcwd()]
+try:
+    socket.create_connection(("127.0.0.1", 80), 1)
+except OSError as error:
+    found.append(error.strerror)
+found
+"""
+    data, _text, _more = await execute(own_server, code)
+    assert data["result"] == "[False, False, 1000, '/work', 'Network is unreachable']"
+
+
+async def test_each_call_is_a_fresh_interpreter(own_server: Mcp) -> None:
+    await execute(own_server, "kept = 1; open('kept', 'w').close()")
+    data, _text, _more = await execute(own_server, "import os; ['kept' in globals(), os.listdir()]")
+    assert data["result"] == "[False, []]"
+
+
+async def test_pictures_tables_and_files_come_out(own_server: Mcp) -> None:
+    data, text, more = await execute(own_server, FIGURE)
+    assert (data["status"], data["stdout"]) == ("completed", "drawn\n")
+    assert [type(one) for one in more] == [ImageContent, ResourceLink]
+    assert more[0].mime_type == "image/png"
+    figure = next(one for one in data["displays"] if one["kind"] == "figure")
+    assert figure["chart"]["axes"][0]["series"][0]["y"] == [1, 2, 4]
+    (content,) = await own_server.client.read_resource(str(more[1].uri))
+    assert isinstance(content, TextResourceContents)
+    assert content.text == "a,b\n1,2\n"
+    assert "out.csv" in text
+
+
+async def test_out_of_memory_is_an_error_that_says_what_to_do(own_server: Mcp) -> None:
+    data, text, _more = await execute(
+        own_server, "import mmap\nkept = mmap.mmap(-1, 2**30)\nwhile True: kept.write(bytes(2**20))"
+    )
+    assert (data["status"], data["success"]) == ("failed", False)
+    assert "limit of 512 MB" in data["error"]
+    assert "Use less memory" in data["advice"]
+    assert "limit of 512 MB" in text
+
+
+async def test_a_time_out_tells_what_was_shown_until_then(own_server: Mcp) -> None:
+    data, _text, _more = await execute(own_server, "print('before')\nwhile True: pass", timeout_seconds=3)
+    assert (data["status"], data["stdout"], data["exception"]["type"]) == ("timed_out", "before\n", "KeyboardInterrupt")
+
+
+async def test_it_is_a_job_like_any_other(own_server: Mcp) -> None:
+    data, _text, _more = await execute(
+        own_server, "import time\nprint('up', flush=True)\ntime.sleep(100)", wait_seconds=0, timeout_seconds=0
+    )
+    job_id = data["job_id"]
+    await own_server.client.call_tool("kill_job", {"job_id": job_id})
+    listed = await own_server.client.call_tool("py_list_jobs", {"limit": 50})
+    assert job_id in json.dumps(listed.structured_content)
+    assert "warm-up" not in json.dumps(listed.structured_content)
+    assert (await own_server.job(job_id))["status"] == "cancelled"
+
+
+async def test_its_arguments_are_those_that_a_sandbox_has(own_server: Mcp) -> None:
+    tools = {tool.name: tool for tool in await own_server.client.list_tools()}
+    assert {"directory", "dependencies", "python_version"}.isdisjoint(
+        tools["execute_python"].input_schema["properties"]
+    )
+    assert "sandbox" in (tools["execute_python"].description or "")
