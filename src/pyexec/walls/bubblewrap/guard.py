@@ -157,7 +157,12 @@ class SandboxGuard(Guarding):
         usage = box.usage()
         _add(ending, how)
         if usage is not None:
-            self.usage = Usage(user_seconds=usage.cpu_seconds, peak_rss_bytes=usage.peak_memory)
+            self.usage = Usage(
+                # Where only the sum of both is known it counts as the program's own.
+                user_seconds=usage.user_seconds or usage.cpu_seconds - usage.system_seconds,
+                system_seconds=usage.system_seconds,
+                peak_rss_bytes=usage.peak_memory,
+            )
             if usage.out_of_memory and ending.cause != "out_of_memory":
                 told = f"A process in it was killed because all together reached the limit of {_megabytes(box)} MB."
                 ending.reason = f"{ending.reason} {told}" if ending.reason else told
