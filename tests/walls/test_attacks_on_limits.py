@@ -212,7 +212,7 @@ def test_a_loop_that_ignores_interrupts_is_ended_all_the_same(sandbox: Sandbox) 
 
 
 def test_a_loop_can_be_interrupted_and_its_names_stay(sandbox: Sandbox) -> None:
-    begin(sandbox, "CONNECTION.sendall(b'x'); kept = 1\nwhile True: pass")
+    begin(sandbox, "kept = 1; CONNECTION.sendall(b'x')\nwhile True: pass")
     assert sandbox.connection.recv(1) == b"x"
     sandbox.interrupt()
     assert answer(sandbox).error == "KeyboardInterrupt: "
