@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from pyexec.domain.errors import PyexecError
+from pyexec.domain.errors import PyexecError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.processes.programs import Program
 from pyexec.sandbox.guarding import (
@@ -234,11 +234,19 @@ class _Waiting:
 
     def _work(self) -> None:
         box: Box | None = None
-        error: PyexecError | None = None
+        error: PyexecError | None = WallUnavailableError(
+            "A fault of ours kept the sandbox from being made.", hint="The log of the keeper of sandboxes says more."
+        )
         try:
-            box = self._take_box(self._environment)
+            box, error = self._take_box(self._environment), None
         except PyexecError as raised:
             error = raised
+        except FileNotFoundError:
+            error = WallUnavailableError(f"The environment {self._environment} is gone.", hint="Try again.")
+        finally:
+            self._hand_over(box, error)
+
+    def _hand_over(self, box: Box | None, error: PyexecError | None) -> None:
         with self._lock:
             self._box, self._error, self.over = box, error, True
             if not self._given_up:
