@@ -29,6 +29,7 @@ UP = "up"
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
 IDLE_SECONDS = 120.0
+ENDING = "The keeper of the sandboxes was asked to end."
 LOOK_SECONDS = 5.0
 TAKEN = 3
 
@@ -45,7 +46,7 @@ class Keeper:
         self._lock = threading.Lock()
         self._guards: set[SandboxGuard] = set()
         self._staying: set[socket.socket] = set()
-        self._busy = 0
+        self._threads: set[threading.Thread] = set()
         self._ending = False
         self._idle_since = time.monotonic()
 
@@ -57,15 +58,14 @@ class Keeper:
             self._loop.run_until(lambda: self._ending, time.monotonic() + LOOK_SECONDS)
         self._server.close()
         with self._lock:
-            guards, staying = list(self._guards), list(self._staying)
+            guards, staying, threads = list(self._guards), list(self._staying), list(self._threads)
         for guard in guards:
-            guard.end("The keeper of the sandboxes was asked to end.")
+            guard.end(ENDING)
         for connection in staying:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        for thread in threading.enumerate():
-            if thread is not threading.current_thread() and not thread.daemon:
-                thread.join()
+        for thread in threads:
+            thread.join()
         self._families.close()
 
     def _on_terminate(self) -> None:
@@ -73,7 +73,7 @@ class Keeper:
 
     def _is_idle(self) -> bool:
         with self._lock:
-            if self._busy:
+            if self._threads:
                 self._idle_since = time.monotonic()
             return time.monotonic() - self._idle_since > IDLE_SECONDS
 
@@ -83,9 +83,10 @@ class Keeper:
             if not may_talk(connection):
                 connection.close()
                 return
+            thread = threading.Thread(target=self._serve, args=(connection,), name="connection")
             with self._lock:
-                self._busy += 1
-            threading.Thread(target=self._serve, args=(connection,), name="connection").start()
+                self._threads.add(thread)
+            thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
         try:
@@ -95,12 +96,12 @@ class Keeper:
                 self._guard(connection, fds[0])
             elif request == b"h":
                 self._stay(connection)
-        except OSError:
-            pass  # It has hung up.
+        except OSError as error:
+            _log.warning("a server was not served to the end: %s", error)
         finally:
             connection.close()
             with self._lock:
-                self._busy -= 1
+                self._threads.discard(threading.current_thread())
                 self._idle_since = time.monotonic()
 
     def _guard(self, connection: socket.socket, lock: int) -> None:
@@ -112,6 +113,8 @@ class Keeper:
             guard = SandboxGuard(orders, connection, self._families.sandbox)
             with self._lock:
                 self._guards.add(guard)
+            if self._ending:
+                guard.end(ENDING)
             try:
                 guard.run()
             finally:
