@@ -36,9 +36,9 @@ class Bench:
         """Make an empty folder."""
         return Path(mkdtemp(prefix=f"{name}-", dir=self.folder))
 
-    def serve(self, home: Path) -> McpClient:
-        """Start a server with this state folder."""
-        environ = self.installation.environ(PYEXEC_HOME=str(home))
+    def serve(self, home: Path, **settings: str) -> McpClient:
+        """Start a server with this state folder and these variables."""
+        environ = self.installation.environ(PYEXEC_HOME=str(home), **settings)
         return McpClient([self.installation.pyexec, "serve"], environ, home / "stderr.log")
 
     def greet(self, client: McpClient) -> None:

@@ -3,12 +3,13 @@
 import json
 import statistics
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from bench import HERE, Bench
-from figures import Figure, Target, in_milliseconds
+from figures import Figure, Target, in_milliseconds, interleave
 from installation import BenchmarkError
 
 PACKAGES = ("ipython", "numpy", "pandas", "matplotlib")
@@ -21,6 +22,8 @@ print(InterpreterFinder(os.environ, None, python_version).find(PYTHON).path)
 """
 STACK = "numpy, pandas and matplotlib"
 STEP_SECONDS = 300.0
+SETTLE_SECONDS = 0.4
+CODE = "import numpy, pandas, matplotlib.pyplot; 1 + 1"
 
 
 def measure(bench: Bench) -> list[Figure]:
@@ -42,9 +45,35 @@ def measure(bench: Bench) -> list[Figure]:
         _promised(in_milliseconds("the value of 1 + 1 from one kept ready", ready, plain), 25.0),
         _promised(in_milliseconds("the same having imported pandas and pyplot", samples["imports"], plain), 30.0),
         _promised(in_milliseconds("a sandbox is gone after it is killed", killed), 50.0),
+        *_at_the_tool(bench),
         _memory(memory),
         _throughput(samples["throughput"]),
     ]
+
+
+def _at_the_tool(bench: Bench) -> list[Figure]:
+    """Measure what a client waits for: a cell in a fresh sandbox, against a tool that does next to nothing."""
+    settings = {"PYEXEC_TOOLSETS": "default,execute", "PYEXEC_SANDBOX_PACKAGES": " ".join(PACKAGES)}
+    with bench.serve(bench.new_folder("home"), **settings) as client:
+        client.initialize()
+        client.initialized()
+
+        def cell() -> float:
+            time.sleep(SETTLE_SECONDS)  # Until another sandbox is ready again.
+            return _timed(lambda: client.call("execute_python", code=CODE, wait_seconds=STEP_SECONDS))
+
+        cell()
+        cells, nothing = interleave(
+            bench.rounds(full=41, quick=5), cell, lambda: _timed(lambda: client.call("list_running_jobs"))
+        )
+    what = f"execute_python with {STACK} imported, in a fresh sandbox that was ready: at the tool"
+    return [_promised(in_milliseconds(f"{what}, against list_running_jobs", cells, nothing), 25.0)]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def _promised(figure: Figure, milliseconds: float) -> Figure:
