@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
-from pyexec.domain.sandboxes import WAIVABLE
+from pyexec.domain.sandboxes import PRELOADED, WAIVABLE
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import PRELOADED, USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
 from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.python import look_at
