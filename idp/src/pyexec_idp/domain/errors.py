@@ -26,6 +26,12 @@ class InvalidValueError(IdentityError):
     code = "invalid_value"
 
 
+class InvalidRedirectError(IdentityError):
+    """A redirect URI is of a kind that is not allowed."""
+
+    code = "invalid_redirect"
+
+
 class UnknownUserError(IdentityError):
     """There is no user of that name."""
 
@@ -36,6 +42,30 @@ class UserExistsError(IdentityError):
     """There is a user of that name already."""
 
     code = "user_exists"
+
+
+class UnknownClientError(IdentityError):
+    """There is no client of that id."""
+
+    code = "unknown_client"
+
+
+class UnknownResourceError(IdentityError):
+    """There is no resource of that URL."""
+
+    code = "unknown_resource"
+
+
+class TooManyError(IdentityError):
+    """Too many of these came lately, from one address or altogether; later is fine again."""
+
+    code = "too_many"
+
+
+class WrongTokenError(IdentityError):
+    """A token is none of ours, has expired, or was revoked. Never says which."""
+
+    code = "wrong_token"
 
 
 class KeysUnusableError(IdentityError):

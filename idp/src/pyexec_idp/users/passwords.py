@@ -5,6 +5,7 @@ once on a small machine do not wait for each other's four threads.
 """
 
 import secrets
+import threading
 
 from pwdlib import PasswordHash
 from pwdlib.exceptions import UnknownHashError
@@ -18,6 +19,8 @@ LONGEST = 256
 MEMORY_KIB = 65536
 PASSES = 3
 LANES = 1
+_AT_ONCE = 4
+"""So many at a time: each takes its memory and a core."""
 
 
 class Passwords:
@@ -26,6 +29,7 @@ class Passwords:
     def __init__(self, *, memory_kib: int = MEMORY_KIB, passes: int = PASSES) -> None:
         argon2 = Argon2Hasher(time_cost=passes, memory_cost=memory_kib, parallelism=LANES)
         self._hasher = PasswordHash((argon2, BcryptHasher()))
+        self._turns = threading.BoundedSemaphore(_AT_ONCE)
         # Somebody who does not exist takes as long to refuse as somebody who does.
         self._nobody = self._hasher.hash(secrets.token_urlsafe())
 
@@ -39,7 +43,8 @@ class Passwords:
             raise InvalidValueError(
                 f"The password has {len(password)} characters; it must have between {SHORTEST} and {LONGEST}."
             )
-        return self._hasher.hash(password)
+        with self._turns:
+            return self._hasher.hash(password)
 
     def check(self, password: str, kept: str | None) -> tuple[bool, str | None]:
         """Tell whether a password is the one that was hashed, and what to keep instead of the hash, if anything.
@@ -49,7 +54,8 @@ class Passwords:
         if len(password) > LONGEST:
             return False, None
         try:
-            fits, better = self._hasher.verify_and_update(password, kept or self._nobody)
+            with self._turns:
+                fits, better = self._hasher.verify_and_update(password, kept or self._nobody)
         except (UnknownHashError, ValueError):
             return False, None
         return (fits, better) if kept is not None else (False, None)
