@@ -28,7 +28,7 @@ MCP = "https://mcp.example.com/mcp"
 OTHER = "https://other.example.com/mcp"
 SCOPE = "python:execute"
 CALLBACK = "http://127.0.0.1:4711/callback"
-PASSWORD = "correct horse battery staple"  # noqa: S105
+PASSWORD = "correct horse battery staple"
 
 CHEAP = {"PYEXEC_IDP_ARGON2_MEMORY_KIB": "8", "PYEXEC_IDP_ARGON2_PASSES": "1"}
 
@@ -179,7 +179,7 @@ class Site:
         assert answer.status_code == 201, answer.text
         return answer.json()["client_id"]
 
-    def own_client(self, secret: str | None = "a secret", **values: Any) -> str:  # noqa: S107
+    def own_client(self, secret: str | None = "a secret", **values: Any) -> str:
         """A client that the operator entered."""
         client = Client(
             id=new_id(),
@@ -222,10 +222,10 @@ class Site:
         return came_back(answer)["code"]
 
     def post(self, path: str, auth: tuple[str, str] | None = None, **form: Any) -> httpx2.Response:
-        return self.http.post(self.issuer + path, data=form, auth=auth)
+        return self.http.post(self.issuer + path, data=form, auth=httpx2.BasicAuth(*auth) if auth else None)
 
     def exchange(self, client_id: str, code: str, pkce: Pkce, /, **changes: Any) -> httpx2.Response:
-        form = {
+        form: dict[str, Any] = {
             "grant_type": "authorization_code",
             "code": code,
             "redirect_uri": CALLBACK,
@@ -233,7 +233,8 @@ class Site:
             "code_verifier": pkce.verifier,
             **changes,
         }
-        return self.post("/token", **{name: value for name, value in form.items() if value is not None})
+        auth: tuple[str, str] | None = form.pop("auth", None)
+        return self.post("/token", auth, **{name: value for name, value in form.items() if value is not None})
 
     def tokens(self, client_id: str | None = None, **changes: Any) -> dict[str, Any]:
         """The whole way; return the tokens, with the client's id."""
@@ -263,6 +264,7 @@ def came_back(answer: httpx2.Response, callback: str = CALLBACK) -> dict[str, st
 def refused(answer: httpx2.Response, status: int, error: str) -> None:
     """Check that a program was refused that way."""
     assert (answer.status_code, answer.json()["error"]) == (status, error), answer.text
+    assert "set-cookie" not in answer.headers
     assert answer.headers["cache-control"] == "no-store"
 
 

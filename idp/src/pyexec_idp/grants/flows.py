@@ -31,7 +31,7 @@ _ONLY_S256 = ["S256"]
 class ContextualGrant(BaseGrant):
     """A grant that knows what it works with. Subclasses are made per installation, by `bound`."""
 
-    context: Context
+    context: Context  # pyright: ignore[reportUninitializedInstanceVariable]
     request: Request
 
     def client_id(self) -> str:

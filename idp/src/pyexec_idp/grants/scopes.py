@@ -1,5 +1,6 @@
 """What a client may ask for: scopes, and the resource they are for (RFC 8707)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from authlib.oauth2.rfc6749 import InvalidScopeError
@@ -54,7 +55,7 @@ class Register:
             raise InvalidTargetError("Ask for one resource at a time.")
         wanted = tuple(dict.fromkeys((scope or "").split()))
         target = self._target(resources[0] if resources else None, wanted)
-        known = {} if target is None else target.scopes
+        known: Mapping[str, str] = {} if target is None else target.scopes
         allowed = (
             {*OPENID_SCOPES, *known} if not client.scopes else {*OPENID_SCOPES, *known}.intersection(client.scopes)
         )

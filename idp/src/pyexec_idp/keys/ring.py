@@ -25,6 +25,7 @@ ALGORITHM = "ES256"
 _CURVE = "P-256"
 _SUFFIX = ".json"
 _LOCK = ".lock"
+_Look = tuple[int, tuple[tuple[str, int], ...]]
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -64,7 +65,7 @@ class KeyRing:
         self._seen_within = seen_within
         self._valid_for = valid_for
         self._now = now
-        self._seen: tuple[int, tuple[SigningKey, ...]] | None = None
+        self._seen: tuple[_Look, tuple[SigningKey, ...]] | None = None
 
     def signing(self) -> ECKey:
         """Return the key to sign with now.
@@ -88,12 +89,13 @@ class KeyRing:
     def all(self) -> tuple[SigningKey, ...]:
         """Return every key there is, newest first."""
         try:
-            changed = self._folder.stat().st_mtime_ns
+            look = _look(self._folder)
         except FileNotFoundError:
             return ()
-        if self._seen is None or self._seen[0] != changed:
-            self._seen = (changed, self._read())
-        return self._seen[1]
+        seen = self._seen
+        if seen is None or seen[0] != look:
+            seen = self._seen = (look, self._read())
+        return seen[1]
 
     def ensure(self) -> None:
         """Make the first key, where there is none."""
@@ -162,6 +164,13 @@ class KeyRing:
             yield
         finally:
             os.close(fd)
+
+
+def _look(folder: Path) -> _Look:
+    """Return what is different once a key was written: the time alone is too coarse for two changes in a row."""
+    with os.scandir(folder) as entries:
+        files = sorted((entry.name, entry.inode()) for entry in entries)
+    return folder.stat().st_mtime_ns, tuple(files)
 
 
 def _load(path: Path) -> SigningKey:

@@ -1,5 +1,6 @@
 """The authorization endpoint as people see it, and the page where devices are allowed."""
 
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import RedirectResponse, Response
@@ -143,7 +144,7 @@ class Devices:
         done: str = "",
     ) -> Response:
         browser = self._cookies.browser(call)
-        shown = {} if device is None else self._described(device)
+        shown: dict[str, Any] = {} if device is None else self._described(device)
         page = self._pages.show(
             "device",
             status=400 if fault else 200,
@@ -158,7 +159,7 @@ class Devices:
         self._cookies.keep_browser(page, browser)
         return page
 
-    def _described(self, device: Device) -> dict[str, object]:
+    def _described(self, device: Device) -> dict[str, Any]:
         client = self._context.clients.find(device.client_id)
         resource = self._context.register.named(device.resource)
         return {

@@ -1,8 +1,9 @@
 """What people allowed, and the codes and refresh tokens that hang on it."""
 
+from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, delete, exists, insert, select, update
+from sqlalchemy import delete, exists, insert, select, update
 
 from pyexec_idp.domain.values import Code, Grant, RefreshToken
 from pyexec_idp.stores.database import Database
@@ -45,8 +46,8 @@ class GrantStore:
     def get(self, grant_id: str) -> Grant | None:
         """Return the grant of an id."""
         with self._database.reading() as connection:
-            row = connection.execute(select(grants).where(grants.c.id == grant_id)).one_or_none()
-        return None if row is None else _grant(row)
+            row = connection.execute(select(grants).where(grants.c.id == grant_id)).mappings().one_or_none()
+        return None if row is None else _grant(dict(row))
 
     def of(self, user_id: str) -> list[Grant]:
         """Return the grants of a user that tokens came from and that hold, newest first."""
@@ -54,7 +55,9 @@ class GrantStore:
             grants.c.user_id == user_id, grants.c.revoked_at.is_(None), grants.c.used_at.is_not(None)
         )
         with self._database.reading() as connection:
-            return [_grant(row) for row in connection.execute(query.order_by(grants.c.created_at.desc()))]
+            return [
+                _grant(dict(row)) for row in connection.execute(query.order_by(grants.c.created_at.desc())).mappings()
+            ]
 
     def revoke(self, grant_id: str, now: float, *, user_id: str | None = None) -> bool:
         """End a grant (of that user, where one is named); tell whether it held until now."""
@@ -81,17 +84,17 @@ class GrantStore:
         """Return the code of a hash, used or not."""
         query = select(codes, *_OF_GRANT).join(grants, grants.c.id == codes.c.grant_id)
         with self._database.reading() as connection:
-            row = connection.execute(query.where(codes.c.hash == code_hash)).one_or_none()
+            row = connection.execute(query.where(codes.c.hash == code_hash)).mappings().one_or_none()
         if row is None:
             return None
         return Code(
-            hash=row.hash,
-            grant=_grant(row, "g_"),
-            redirect_uri=row.redirect_uri,
-            challenge=row.challenge,
-            nonce=row.nonce,
-            expires_at=row.expires_at,
-            used_at=row.used_at,
+            hash=row["hash"],
+            grant=_grant(dict(row), "g_"),
+            redirect_uri=row["redirect_uri"],
+            challenge=row["challenge"],
+            nonce=row["nonce"],
+            expires_at=row["expires_at"],
+            used_at=row["used_at"],
         )
 
     def use_code(self, code: Code, now: float, refresh_hash: str | None, refresh_expires_at: float) -> bool:
@@ -124,15 +127,15 @@ class GrantStore:
             .where(refresh_tokens.c.hash == token_hash)
         )
         with self._database.reading() as connection:
-            row = connection.execute(query).one_or_none()
+            row = connection.execute(query).mappings().one_or_none()
         if row is None:
             return None
         return RefreshToken(
-            hash=row.hash,
-            grant=_grant(row, "g_"),
-            expires_at=row.expires_at,
-            replaced_at=row.replaced_at,
-            successor_replaced=row.later_replaced_at is not None,
+            hash=row["hash"],
+            grant=_grant(dict(row), "g_"),
+            expires_at=row["expires_at"],
+            replaced_at=row["replaced_at"],
+            successor_replaced=row["later_replaced_at"] is not None,
         )
 
     def add_refresh_token(self, grant_id: str, token_hash: str, expires_at: float) -> None:
@@ -200,8 +203,7 @@ def _consent(user_id: str, client_id: str, resource: str) -> tuple[Any, ...]:
 _OF_GRANT = tuple(column.label(f"g_{column.name}") for column in grants.c)
 
 
-def _grant(row: Row[Any], prefix: str = "") -> Grant:
-    values = row._asdict()
+def _grant(values: Mapping[str, Any], prefix: str = "") -> Grant:
     return Grant(
         id=values[f"{prefix}id"],
         user_id=values[f"{prefix}user_id"],

@@ -1,0 +1,1 @@
+"""What we use of Authlib, which says little about its types itself."""
