@@ -1,17 +1,18 @@
 """The database: SQLite by default, PostgreSQL by URL; opened and brought to this version's shape on first use."""
 
+import importlib
 import sqlite3
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from pyexec_idp.domain.errors import InvalidSettingError, StateUnusableError
-from pyexec_idp.stores.migrate import upgrade
+from pyexec_idp.stores.schema import SCHEMA_VERSION
 
 BUSY_SECONDS = 30
 _MIGRATION_LOCK = 7_265_431_001
@@ -123,13 +124,27 @@ class Database:
         """Bring the tables to this version's shape; of several that start at once, one does and the others wait."""
         with engine.connect() as connection:
             if self.is_sqlite:
+                if _is_current(connection):
+                    return
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-                upgrade(connection)
+                _upgrade(connection)
                 connection.exec_driver_sql("COMMIT")
                 return
             with connection.begin():
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _MIGRATION_LOCK})
-                upgrade(connection)
+                if not _is_current(connection):
+                    _upgrade(connection)
+
+
+def _is_current(connection: Connection) -> bool:
+    if not inspect(connection).has_table("alembic_version"):
+        return False
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one_or_none() == SCHEMA_VERSION
+
+
+def _upgrade(connection: Connection) -> None:
+    # Alembic is half of the start of a command, and mostly there is nothing to do.
+    importlib.import_module("pyexec_idp.stores.migrate").upgrade(connection)
 
 
 def _unusable(error: DBAPIError) -> StateUnusableError:
