@@ -298,8 +298,8 @@ The limits are each server's own: of several servers on one state folder, each k
 IDP_SETTINGS = """
 # Settings of the identity provider
 
-Read from the environment once, when `pyexec-idp` starts. An empty value counts as unset. A value that is not allowed is an error,
-and so is a name that begins with `PYEXEC_IDP_` and is none of these.
+Read from the environment once, when `pyexec-idp` starts. An empty value counts as unset. A value that is not allowed
+is an error, and so is a name that begins with `PYEXEC_IDP_` and is none of these.
 """
 
 ERRORS = """\

@@ -148,7 +148,8 @@ class Site:
         self.parts = Parts(settings=self.settings, now=self.clock)
         if "PYEXEC_IDP_DATABASE_URL" not in environ:
             _copy_database(home)
-        self.http = TestClient(build(self.parts), base_url=self.issuer, follow_redirects=False)
+        self.app = build(self.parts)
+        self.http = TestClient(self.app, base_url=self.issuer, follow_redirects=False)
         self.http.__enter__()  # One event loop for all requests rather than one each.
         self.parts.resources.put(
             Resource(url=MCP, name="The Python server", scopes={SCOPE: "Run Python code"}, is_default=True)
@@ -222,7 +223,10 @@ class Site:
         return came_back(answer)["code"]
 
     def post(self, path: str, auth: tuple[str, str] | None = None, **form: Any) -> httpx2.Response:
-        return self.http.post(self.issuer + path, data=form, auth=httpx2.BasicAuth(*auth) if auth else None)
+        headers = {}
+        if auth is not None:
+            headers["authorization"] = "Basic " + base64.b64encode(":".join(auth).encode()).decode()
+        return self.http.post(self.issuer + path, data=form, headers=headers)
 
     def exchange(self, client_id: str, code: str, pkce: Pkce, /, **changes: Any) -> httpx2.Response:
         form: dict[str, Any] = {

@@ -75,7 +75,7 @@ def test_the_two_documents_are_one_and_name_every_endpoint_there_is(site: Site) 
     document = site.http.get(ISSUER + OAUTH).json()
     assert document == site.http.get(ISSUER + OPENID).json()
     assert document["issuer"] == ISSUER
-    served = {f"{ISSUER}{route.path}" for route in site.http.app.routes if isinstance(route, Route)}
+    served = {f"{ISSUER}{route.path}" for route in site.app.routes if isinstance(route, Route)}
     endpoints = {value for name, value in document.items() if name.endswith(("_endpoint", "_uri"))}
     assert endpoints <= served
     names = {"token", "authorize", "register", "revoke", "introspect", "userinfo", "device_authorization", "logout"}

@@ -120,8 +120,8 @@ def device_client(site: Site) -> str:
     return site.client(grant_types=[DEVICE_GRANT, "refresh_token"], redirect_uris=[], client_name="The terminal")
 
 
-def ask(site: Site, client_id: str, **more: str) -> dict[str, Any]:
-    answer = site.post("/device_authorization", client_id=client_id, scope=SCOPE, resource=MCP, **more)
+def ask(site: Site, client_id: str) -> dict[str, Any]:
+    answer = site.post("/device_authorization", client_id=client_id, scope=SCOPE, resource=MCP)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
@@ -180,5 +180,5 @@ def test_a_device_asks_for_what_is_there_only(site: Site) -> None:
         ({"resource": "https://x.example"}, "invalid_target"),
         ({"client_id": site.client()}, "unauthorized_client"),
     ):
-        form = {"client_id": client_id, "scope": SCOPE, "resource": MCP, **changes}
+        form: dict[str, Any] = {"client_id": client_id, "scope": SCOPE, "resource": MCP, **changes}
         refused(site.post("/device_authorization", **form), 400, error)
