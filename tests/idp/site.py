@@ -30,7 +30,7 @@ SCOPE = "python:execute"
 CALLBACK = "http://127.0.0.1:4711/callback"
 PASSWORD = "correct horse battery staple"
 
-CHEAP = {"PYEXEC_IDP_ARGON2_MEMORY_KIB": "8", "PYEXEC_IDP_ARGON2_PASSES": "1"}
+CHEAP = {"PYEXEC_IDP_HASH_MEMORY_KIB": "8", "PYEXEC_IDP_HASH_PASSES": "1"}
 
 
 @dataclass

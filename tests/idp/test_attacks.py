@@ -71,9 +71,9 @@ def test_a_code_injected_into_another_session_fails_by_its_verifier(site: Site) 
         ("https://app.example/cb", "javascript:alert(1)", False),
     ],
 )
-def test_only_the_port_of_a_loopback_redirect_may_vary(site: Site, registered: str, asked: str, fits: bool) -> None:
-    client_id, browser = site.client(redirect_uris=[registered]), site.browser()
-    answer = site.authorize(browser, client_id, Pkce(), redirect_uri=asked, prompt="none")
+def test_only_the_port_of_a_loopback_redirect_may_vary(shared: Site, registered: str, asked: str, fits: bool) -> None:
+    client_id, browser = shared.client(redirect_uris=[registered]), shared.browser()
+    answer = shared.authorize(browser, client_id, Pkce(), redirect_uri=asked, prompt="none")
     if fits:
         assert came_back(answer, asked)["error"] == "login_required"
     else:
@@ -104,9 +104,9 @@ def test_only_the_port_of_a_loopback_redirect_may_vary(site: Site, registered: s
         "x" * 3000,
     ],
 )
-def test_redirect_uris_that_lead_astray_are_not_registered(site: Site, uri: str) -> None:
-    refused(site.register(redirect_uris=[uri]), 400, "invalid_redirect_uri")
-    refused(site.register(redirect_uris=[CALLBACK, uri]), 400, "invalid_redirect_uri")
+def test_redirect_uris_that_lead_astray_are_not_registered(shared: Site, uri: str) -> None:
+    refused(shared.register(redirect_uris=[uri]), 400, "invalid_redirect_uri")
+    refused(shared.register(redirect_uris=[CALLBACK, uri]), 400, "invalid_redirect_uri")
 
 
 @pytest.mark.case("B163")
@@ -121,9 +121,9 @@ def test_redirect_uris_that_lead_astray_are_not_registered(site: Site, uri: str)
     ],
 )
 def test_a_request_that_cannot_be_trusted_ends_at_a_page_that_repeats_nothing_of_it(
-    site: Site, query: dict[str, str]
+    shared: Site, query: dict[str, str]
 ) -> None:
-    answer = site.browser().get(f"{ISSUER}/authorize", params=query)
+    answer = shared.browser().get(f"{ISSUER}/authorize", params=query)
     assert answer.status_code == 400
     assert "location" not in answer.headers
     for word in ("script>", "alert", "evil", "Traceback"):
@@ -150,8 +150,8 @@ def test_an_error_is_never_redirected_to_an_address_that_is_not_registered(site:
         "/authorize\n?x",
     ],
 )
-def test_a_sign_in_leads_nowhere_but_to_our_own_pages(site: Site, to: str) -> None:
-    browser = site.browser()
+def test_a_sign_in_leads_nowhere_but_to_our_own_pages(shared: Site, to: str) -> None:
+    browser = shared.browser()
     browser.get(f"{ISSUER}/account")
     answer = browser.submit(user="ada", password=PASSWORD, to=to)
     assert (answer.status_code, answer.headers["location"]) == (303, f"{ISSUER}/account")
@@ -199,9 +199,9 @@ def test_a_consent_form_works_in_its_own_browser_only(site: Site) -> None:
     ],
     ids=str,
 )
-def test_a_form_from_another_site_is_refused(site: Site, headers: dict[str, str]) -> None:
-    browser = site.browser()
-    site.authorize(browser, site.client(), Pkce())
+def test_a_form_from_another_site_is_refused(shared: Site, headers: dict[str, str]) -> None:
+    browser = shared.browser()
+    shared.authorize(browser, shared.client(), Pkce())
     browser.follow(browser.sign_in())
     assert browser.submit(decision="allow", headers=headers).status_code == 403
 
@@ -209,8 +209,8 @@ def test_a_form_from_another_site_is_refused(site: Site, headers: dict[str, str]
 @pytest.mark.parametrize(
     "path", ["/consent", "/sign-in", "/sign-out", "/account/revoke", "/account/sign-out", "/device", "/device/decide"]
 )
-def test_a_form_without_the_mark_of_the_browser_is_refused(site: Site, path: str) -> None:
-    browser = site.browser()
+def test_a_form_without_the_mark_of_the_browser_is_refused(shared: Site, path: str) -> None:
+    browser = shared.browser()
     browser.get(f"{ISSUER}/account")
     browser.sign_in()
     data = {"user": "ada", "password": PASSWORD, "decision": "allow", "asked": "client_id=x"}

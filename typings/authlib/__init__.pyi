@@ -1,1 +1,0 @@
-"""What we use of Authlib, which says little about its types itself."""

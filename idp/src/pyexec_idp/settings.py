@@ -31,8 +31,8 @@ class Settings:
     registration: bool = True
     client_documents: bool = True
     redirect_schemes: tuple[str, ...] = ()
-    argon2_memory_kib: int = 65536
-    argon2_passes: int = 3
+    hash_memory_kib: int = 65536
+    hash_passes: int = 3
     metadata_seen_within: float = 600.0
     log_level: str = "info"
     lifetimes: Lifetimes = field(default_factory=Lifetimes)
@@ -146,9 +146,9 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     _variable("log_level", "What goes to stderr.", "info", "debug, info, warning or error", _level),
     _variable(
-        "argon2_memory_kib", "Memory that a password's hash takes, in KiB.", "65536", "8 to 4194304", _whole(8, 4194304)
+        "hash_memory_kib", "Memory that a password's hash takes, in KiB.", "65536", "8 to 4194304", _whole(8, 4194304)
     ),
-    _variable("argon2_passes", "Passes over that memory.", "3", "1 to 100", _whole(1, 100)),
+    _variable("hash_passes", "Passes over that memory.", "3", "1 to 100", _whole(1, 100)),
     _variable(
         "metadata_seen_within",
         "Seconds after which everybody has seen a new key: it signs that long after `keys rotate`.",

@@ -1,9 +1,9 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-Headers = list[tuple[str, str]]
-Result = tuple[int, Any, Headers]
+Headers: TypeAlias = list[tuple[str, str]]
+Result: TypeAlias = tuple[int, Any, Headers]
 
 class OAuth2Error(Exception):
     error: str | None

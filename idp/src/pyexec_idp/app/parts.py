@@ -91,7 +91,7 @@ class Parts:
             grants=self.grants,
             attempts=self.attempts,
             audit=self.audit,
-            passwords=Passwords(memory_kib=settings.argon2_memory_kib, passes=settings.argon2_passes),
+            passwords=Passwords(memory_kib=settings.hash_memory_kib, passes=settings.hash_passes),
             bounds=settings.bounds,
             now=self.now,
         )
