@@ -21,6 +21,7 @@ from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS
 from pyexec.mcp.server import build_server
 from pyexec.settings import VARIABLES, Settings
+from pyexec_idp.settings import VARIABLES as IDP_VARIABLES
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
@@ -295,6 +296,13 @@ empty value counts as unset. A value that is not allowed is an error that says w
 The limits are each server's own: of several servers on one state folder, each keeps to its own for what it submits.
 """
 
+IDP_SETTINGS = """
+# Settings of the identity provider
+
+Read from the environment once, when `pyexec-idp` starts. An empty value counts as unset. A value that is not allowed
+is an error, and so is a name that begins with `PYEXEC_IDP_` and is none of these.
+"""
+
 ERRORS = """\
 # Errors
 
@@ -466,6 +474,15 @@ def settings_page() -> str:
     )
 
 
+def idp_settings_page() -> str:
+    """Return the page on settings of the identity provider."""
+    variables = [
+        (f"`{each.name}`", each.meaning, each.default, f"{each.allowed[:1].upper()}{each.allowed[1:]}.")
+        for each in IDP_VARIABLES
+    ]
+    return _page([IDP_SETTINGS, _table(("variable", "meaning", "default", "allowed"), variables)])
+
+
 def errors_page() -> str:
     """Return the page on error codes."""
     kinds = (*_below(PyexecError), PyexecError)
@@ -500,6 +517,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "command-line.md": command_line_page(),
         FOLDER / "settings.md": settings_page(),
         FOLDER / "errors.md": errors_page(),
+        FOLDER / "idp-settings.md": idp_settings_page(),
     }
 
 

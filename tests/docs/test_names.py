@@ -13,6 +13,8 @@ from docs.generate import pages as reference_pages
 from pyexec.cli.main import root
 from pyexec.domain.errors import PyexecError
 from pyexec.settings import VARIABLES
+from pyexec_idp.settings import PREFIX as IDP_PREFIX
+from pyexec_idp.settings import VARIABLES as IDP_VARIABLES
 from tests.docs.conftest import PAGES, ROOT, Page
 
 README = next(page for page in PAGES if page.path == ROOT / "README.md")
@@ -24,7 +26,8 @@ A_CODE = re.compile(r"[a-z]+(?:_[a-z]+)+")
 
 
 def test_every_setting_that_is_named_exists(page: Page) -> None:
-    known = {variable.name for variable in VARIABLES} | SET_FOR_PROGRAMS | FOR_DEVELOPERS
+    known = {variable.name for variable in (*VARIABLES, *IDP_VARIABLES)} | SET_FOR_PROGRAMS | FOR_DEVELOPERS
+    known.add(IDP_PREFIX.rstrip("_"))
     assert set(re.findall(r"PYEXEC_[A-Z_]*[A-Z]", page.text)) <= known
 
 

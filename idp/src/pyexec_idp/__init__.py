@@ -1,4 +1,4 @@
-"""Identity provider for pyexec: the name is reserved, endpoints arrive in a later release."""
+"""Identity provider: OAuth 2.1 and OpenID Connect, for MCP servers and whoever else takes its tokens."""
 
 from importlib.metadata import version
 

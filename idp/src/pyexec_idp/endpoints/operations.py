@@ -1,0 +1,33 @@
+"""What the operator's own programs call: is it well, and what does it do."""
+
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from pyexec_idp.domain.calls import Call
+from pyexec_idp.domain.errors import IdentityError
+from pyexec_idp.keys.ring import KeyRing
+from pyexec_idp.stores.attempts import Audit
+from pyexec_idp.stores.clients import ResourceStore
+
+
+class Operations:
+    """Health and figures; nothing in them is about anybody."""
+
+    def __init__(self, ring: KeyRing, resources: ResourceStore, audit: Audit) -> None:
+        self._ring = ring
+        self._resources = resources
+        self._audit = audit
+
+    def health(self, _call: Call) -> Response:
+        """Tell whether tokens could be given now: the database answers, and there is a key."""
+        try:
+            self._resources.all()
+            self._ring.signing()
+        except IdentityError as error:
+            return JSONResponse({"status": "failing", "error": error.code}, status_code=503)
+        return JSONResponse({"status": "ok"})
+
+    def metrics(self, _call: Call) -> Response:
+        """Count what happened since the start, in Prometheus' text format."""
+        lines = ["# HELP pyexec_idp_events_total What happened, by kind.", "# TYPE pyexec_idp_events_total counter"]
+        lines += [f'pyexec_idp_events_total{{event="{what}"}} {n}' for what, n in sorted(self._audit.counts().items())]
+        return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")

@@ -1,0 +1,72 @@
+"""What was tried lately, counted by key; and what happened, for the operator to read."""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select
+
+from pyexec_idp.domain.secrets import Clock, hash_of, wall_clock
+from pyexec_idp.stores.database import Database
+from pyexec_idp.stores.schema import attempts, audit
+
+_LOG = logging.getLogger("pyexec_idp.audit")
+
+
+class AttemptStore:
+    """Attempts by key. Keys are kept as hashes: they hold names and addresses."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self, key: str, since: float) -> int:
+        """Count those of a key."""
+        query = select(func.count()).where(attempts.c.key == hash_of(key), attempts.c.at > since)
+        with self._database.reading() as connection:
+            return connection.execute(query).scalar_one()
+
+    def add(self, keys: Iterable[str], at: float) -> None:
+        """Add one for each key."""
+        with self._database.writing() as connection:
+            connection.execute(insert(attempts), [{"key": hash_of(key), "at": at} for key in keys])
+
+    def forget(self, key: str) -> None:
+        """Remove those of a key."""
+        with self._database.writing() as connection:
+            connection.execute(delete(attempts).where(attempts.c.key == hash_of(key)))
+
+
+class Audit:
+    """Notes what happened, never with a secret; counts it, too."""
+
+    def __init__(self, database: Database, now: Clock = wall_clock) -> None:
+        self._database = database
+        self._now = now
+        self._counts: Counter[str] = Counter()
+
+    def note(
+        self,
+        what: str,
+        *,
+        user_id: str | None = None,
+        client_id: str | None = None,
+        address: str | None = None,
+        **detail: str | list[str],
+    ) -> None:
+        """Note it."""
+        values = {"what": what, "user_id": user_id, "client_id": client_id, "address": address, "detail": detail}
+        self._counts[what] += 1
+        _LOG.info(what, extra={"fields": {key: value for key, value in values.items() if value and key != "what"}})
+        with self._database.writing() as connection:
+            connection.execute(insert(audit).values(at=self._now(), **values))
+
+    def latest(self, limit: int) -> list[dict[str, Any]]:
+        """Return the latest, newest first."""
+        query = select(audit).order_by(audit.c.number.desc()).limit(limit)
+        with self._database.reading() as connection:
+            return [dict(row) for row in connection.execute(query).mappings()]
+
+    def counts(self) -> dict[str, int]:
+        """Return how often each thing happened since the start of this process."""
+        return dict(self._counts)

@@ -1,0 +1,6 @@
+from typing import Any
+
+class RevocationEndpoint:
+    CLIENT_AUTH_METHODS: list[str]
+    def __init__(self, server: Any) -> None: ...
+    def __call__(self, request: Any) -> tuple[int, Any, list[tuple[str, str]]]: ...
