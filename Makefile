@@ -7,8 +7,8 @@ RUN := $(UV) run --frozen --no-sync
 # Arguments for pytest, such as `make test ARGS="-k cursor"`.
 ARGS ?=
 
-# Tests wait for programs more than they work: half as many workers again as there are cores keep those busy.
-WORKERS ?= $(shell echo $$(( ($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2 )))
+# Tests wait for programs more than they work: twice as many workers as there are cores keep those busy.
+WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 # Files are given out in the order of tests/conftest.py, the quick ones last, so that no worker ends long after the rest.
 PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
