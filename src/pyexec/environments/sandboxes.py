@@ -1,5 +1,6 @@
 """What sandboxes run on: an interpreter that is new enough, and an environment with their packages."""
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,9 @@ PREFERRED = ">=3.12,<3.15"
 """The versions of Python for which all of the usual packages have wheels: any of these before a newer one."""
 
 SETTING = "PYEXEC_SANDBOX_PACKAGES"
+REMEMBERED_SECONDS = 60.0
+"""How long a plan that was ready counts for the next one who asks for the same, who need not wait then."""
+
 _WHEELS_ONLY = {"UV_NO_BUILD": "1"}
 
 
@@ -48,6 +52,7 @@ class SandboxEnvironments:
         # What is only unpacked runs nothing on this machine; who wants builds says so to uv.
         self._environ = {**_WHEELS_ONLY, **environ}
         self._directory = directory
+        self._known: dict[tuple[str, tuple[str, ...]], tuple[RunPlan, float]] = {}
 
     @property
     def build_environ(self) -> Mapping[str, str]:
@@ -83,8 +88,12 @@ class SandboxEnvironments:
             NotFoundError: A path does not exist.
             UvNotFoundError: There is no uv to make it with.
         """
+        wanted = (python, tuple(packages))
+        known = self._leased(wanted, holder_lock)
+        if known is not None:
+            return known
         combine((), packages, argument_is=called)
-        return self._planner.plan(
+        plan = self._planner.plan(
             Asked(
                 script=None,
                 module="pyexec_guest",
@@ -99,6 +108,17 @@ class SandboxEnvironments:
                 holder_lock=holder_lock,
             )
         )
+        if plan.prepare is None:
+            self._known[wanted] = (plan, time.monotonic() + REMEMBERED_SECONDS)
+        return plan
+
+    def _leased(self, wanted: tuple[str, tuple[str, ...]], holder_lock: Path) -> RunPlan | None:
+        """Return a plan of a moment ago, if its environment can still be taken into use."""
+        plan, until = self._known.get(wanted, (None, 0.0))
+        if plan is None or plan.environment is None or time.monotonic() >= until:
+            return None
+        leased = self._store.lease(plan.environment.digest, holder_lock.parent.name, holder_lock)
+        return plan if leased is not None else None
 
     def made(self, folder: Path) -> Environment | None:
         """Return the environment that a preparation has answered with; None when it failed: the answer says why."""

@@ -1,5 +1,6 @@
 """Which interpreter and which environment sandboxes get."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,23 @@ def test_the_first_plan_carries_what_makes_the_environment_and_the_next_has_it_a
     ready = plan(bench)
     assert (ready.prepare, ready.environment) == (None, made)
     assert bench.leases(DIGEST) == {"1": str(bench.asked.holder_lock)}
+
+
+def test_a_plan_of_a_moment_ago_is_leased_by_the_next_who_asks_as_long_as_its_environment_is_there(
+    bench: Bench,
+) -> None:
+    asked: dict[str, Any] = {"folder": bench.asked.folder, "owner": "somebody"}
+    made = bench.make(DIGEST, version="3.13.0")
+    bench.resolve(order_of(plan(bench)).key, DIGEST)
+    same = sandboxes(bench)
+    first = same.plan(holder_lock=bench.directory / "first" / "lock", **asked)
+    bench.newer.unlink()  # Nothing of it is looked for again.
+    second = same.plan(holder_lock=bench.directory / "second" / "lock", **asked)
+    assert (first.environment, second.environment) == (made, made)
+    assert set(bench.leases(DIGEST)) == {"first", "second"}
+    shutil.rmtree(bench.store.folder(DIGEST))
+    with pytest.raises(InterpreterNotFoundError):
+        same.plan(holder_lock=bench.directory / "third" / "lock", **asked)
 
 
 def test_what_a_preparation_has_made_is_told_and_nothing_when_it_failed(bench: Bench) -> None:
