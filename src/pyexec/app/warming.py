@@ -1,17 +1,20 @@
 """Having sandboxes ready before anybody asks for one."""
 
 import logging
+from typing import TYPE_CHECKING
 
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.executions import ExecutionRequest, Harness
 from pyexec.domain.principals import Principal
-from pyexec.executions.service import ExecutionService
+
+if TYPE_CHECKING:  # It brings the database along, which is loaded once the client has had its first answer.
+    from pyexec.executions.service import ExecutionService
 
 OURSELVES = Principal(issuer="pyexec", subject="warm-up")
 _log = logging.getLogger(__name__)
 
 
-async def warm_sandboxes(executions: ExecutionService) -> None:
+async def warm_sandboxes(executions: "ExecutionService") -> None:
     """Run nothing in a sandbox: what it needs is made, and others like it are kept ready from then on.
 
     It is an execution like any other, so who asks for a sandbox meanwhile waits for the same environment, and sees
