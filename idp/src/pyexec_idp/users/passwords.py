@@ -24,7 +24,7 @@ _AT_ONCE = 4
 
 
 class Passwords:
-    """Hashes and checks them. Both take some 100 ms and 64 MiB, on purpose."""
+    """Hashes and checks them. Both take 100 to 250 ms and 64 MiB, on purpose."""
 
     def __init__(self, *, memory_kib: int = MEMORY_KIB, passes: int = PASSES) -> None:
         argon2 = Argon2Hasher(time_cost=passes, memory_cost=memory_kib, parallelism=LANES)
