@@ -115,6 +115,8 @@ class Sampler:
         with open(told, "rb", buffering=0) as file:
             before = file.readall()  # Until it has become the program.
         run = self._run = _Run(pid, err, before, (self._interval, self._points), show=show)
+        if self.stopped:  # It came when there was nobody yet to hand it on to.
+            run.signal(self.stopped)
         self._attend(run, self._timeout if timeout is None else timeout)
         self._run = None
         return run.result()
