@@ -50,7 +50,7 @@ format: install ## Put the source in order
 	$(RUN) ruff format
 
 docs: install ## Write the reference pages of the docs from the code
-	$(RUN) python docs/generate.py
+	$(RUN) python -m docs.generate
 
 bench: install ## Measure against what a person would use instead
 	$(RUN) python benchmarks/run.py $(ARGS)

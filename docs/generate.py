@@ -1,6 +1,6 @@
 """Writes the reference pages from the code: `make docs`. A test holds that they are up to date.
 
-What the code does not say (what a result field means) stands here; a field without a meaning is an error.
+What the code does not say (what a result field means) stands in `meanings.py`; a field without a meaning is an error.
 """
 
 import inspect
@@ -12,11 +12,11 @@ import anyio
 import click
 from fastmcp.tools import Tool
 
+from docs.meanings import EXCEPTIONS, FIELDS
 from pyexec.app.lazy import LazyServices
 from pyexec.app.principal import local_principal
 from pyexec.cli.main import COMMANDS, root
 from pyexec.domain.errors import PyexecError
-from pyexec.domain.executions import STATES
 from pyexec.domain.limits import DAY, MEGABYTE, ExecutionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS
 from pyexec.mcp.server import build_server
@@ -25,217 +25,6 @@ from pyexec_idp.settings import VARIABLES as IDP_VARIABLES
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py; `make docs` writes it anew. -->"
-
-FIELDS: Mapping[str, str] = {
-    "advice": "One sentence on what to do next, when there is something useful to say.",
-    "artifacts": "The files it left, each to be read as a resource: `flamegraph.html`, and what else the tool writes.",
-    "autosaved": "Inline code that was run, the latest 50; only when it was asked for.",
-    "bytes": "How much disk they took.",
-    "changed": "Whether formatting changes anything.",
-    "ci_high": "The upper end of the 95 % interval of the median, left out with fewer than six runs.",
-    "ci_low": "The lower end of the 95 % interval of the median, left out with fewer than six runs.",
-    "column": "The column, from 1; left out where there is none.",
-    "chart": "The numbers behind a figure: titles, labels, scales, and the series of each pair of axes.",
-    "command": "The short name of the program; never its arguments, which may hold a secret.",
-    "completed_at": "When it ended; null before.",
-    "count": "How many there were.",
-    "cpu": "CPU time, user and system together.",
-    "cpu_seconds": "CPU time of the program and everything it started, user and system together.",
-    "cpu_time_seconds": "CPU time of a run, user and system together: the median, of the first variant.",
-    "created_at": "When it was submitted.",
-    "current": "How far it is.",
-    "dependencies": "What its header asks for, credentials masked; left out when it asks for nothing.",
-    "detail": "What the tools said that could not make it.",
-    "diff": "A unified diff.",
-    "directory": "Where it runs.",
-    "docstring": "The first paragraph of its docstring, at most 200 characters of it.",
-    "dry_run": "Whether nothing was removed.",
-    "edits": "What to put in place of what, the first ten.",
-    "displays": "What was shown, in order.",
-    "elapsed_seconds": "How long the program has run, or ran; 0 before it started. Waiting in line is not counted.",
-    "end_column": "The column behind its end, from 1.",
-    "end_line": "The line of its end, from 1.",
-    "environment_id": "The environment it runs in, where it has one of its own; `lock_environment` takes it.",
-    "environments": "The environments, named ones first, then the most recently used.",
-    "error": "One sentence on what went wrong; left out when nothing did.",
-    "execution_strategy": "How it was run: by uv, or by the `python3` on PATH.",
-    "exception": "The exception that ended the code; left out when none did.",
-    "exit_code": "The program's own code, or 128 + n when signal n ended it; null while there is none.",
-    "failed_run": "The number of the run that failed; there are no figures then.",
-    "fault": "What is wrong with a file that cannot be read or run as it is.",
-    "file": "The file; left out for a source that came with the call.",
-    "findings": "The findings by place; the gravest, when they are too many.",
-    "fix": "How it can be mended, where the tool knows.",
-    "fixed": "How many findings were fixed, with `fix=true`.",
-    "fixed_source": "The source after fixing, where it changed and came with the call.",
-    "formatted": "The formatted source.",
-    "formatter": "What formatted it.",
-    "freed_bytes": "How much disk it was altogether.",
-    "files": "The files that were made for it, each to be read as a resource by its URI, and those that its code has "
-    "created or changed in the directory, at most 50.",
-    "freed_mb": "How much disk it took, in MiB.",
-    "function": "Its name.",
-    "gap_bytes": "So many bytes after the cursor are no longer kept; the text goes on behind them.",
-    "height": "Its height in pixels.",
-    "id": "The job's id.",
-    "in_use": "Whether something runs in it.",
-    "involuntary_switches": "How often its processes were taken off a core: the median.",
-    "job": "The job.",
-    "job_id": "The id by which the other tools know this run.",
-    "jobs": "The jobs, newest first.",
-    "kind": (
-        "What was run: `script`, `cell`, `notebook`, `benchmark`, `profile`, `environment` for the making of a named "
-        "one, `quality` for a tool on code, `smart_async` for work inside a server."
-    ),
-    "label": "What the caller named it with `job_label`; null when it has no name.",
-    "last_job_id": "The job that ran it last, whoever started it.",
-    "last_run_at": "When it was run last.",
-    "last_status": "The state of that job, while it is still known: "
-    + ", ".join(f"`{state}`" for state in STATES)
-    + ".",
-    "last_used_at": "When something last began to use it; null for never.",
-    "leftover_processes": "Processes that were still there when the program had ended, and were ended: at most 50.",
-    "line": "The line, from 1; left out where there is none.",
-    "lock": "The exact packages with their hashes, as a requirements file.",
-    "mad": "The median distance from the median.",
-    "major_page_faults": "Page faults that read from a disk: the median.",
-    "max": "The largest.",
-    "measured": "What is timed, and how.",
-    "median": "The median.",
-    "memory_mb": "Memory over time in the run of median wall time: seconds since its start and MiB, at most 40.",
-    "media_type": "What is in it.",
-    "message": "What it is doing.",
-    "min": "The smallest.",
-    "minor_page_faults": "Page faults that needed no disk: the median.",
-    "mode": "What was measured.",
-    "name": "Its name.",
-    "names": "The names it has been given.",
-    "new_stderr": "What it wrote to stderr since the cursor.",
-    "new_stdout": "What it wrote to stdout since the cursor.",
-    "next_cursor": "Where to read on: pass it as `cursor` to `py_job_status`.",
-    "note": "Why nothing was done, when nothing was.",
-    "notes": "What else the reader of this result should know, a sentence each.",
-    "outlier_runs": "The numbers of the runs whose wall time lies far outside.",
-    "overhead": "What measuring costs, and what it does not see.",
-    "own": "Its own share, without what it calls.",
-    "packages": "What is installed, each package with its version or with where it came from.",
-    "path": "Where it lies.",
-    "peak_memory_mb": "The most memory that one of its processes had at once, in MiB.",
-    "peak_rss_mb": "The most memory that one of its processes had at once, in MiB.",
-    "pid": "The program's process id; null before it started.",
-    "processes": "The most processes that were seen at one time.",
-    "progress": "How far it is, for jobs that say so; null otherwise.",
-    "python_version": "The version of Python in it.",
-    "python_version_used": "The version of Python that runs it, once it is known.",
-    "ratio": "The wall time as a multiple of the first variant's: the median of the rounds.",
-    "ratio_high": "The upper end of the 99 % interval of the ratio; left out with fewer than eight runs.",
-    "ratio_low": "The lower end of the 99 % interval of the ratio; left out with fewer than eight runs.",
-    "remaining": "How many jobs are left, running ones included.",
-    "removed": "How many jobs were removed.",
-    "requires_python": "The versions of Python it runs on, by its header.",
-    "resolved_dependencies": "What the requirements came to: each package with its version.",
-    "result": "How it ended, or what the `@smart_async` function returned; null before.",
-    "rows": "What takes most, the largest share of its own first: functions, or for memory lines.",
-    "rule": "The rule's code; `syntax-error` for source that cannot be parsed.",
-    "running": "Whether the program runs; false while it waits in line or its environment is made.",
-    "runs": "How many times it was run.",
-    "safe": "Whether the meaning of the code stays; `fix=true` applies these.",
-    "script": "The script as it is now.",
-    "scripts": "The saved scripts, by name; at most 500.",
-    "severities": "How many findings there are of each severity.",
-    "severity": "`error`, `warning` or `info`.",
-    "sidecar": "What is known about the runs of inline code: how many, and the arguments of the latest.",
-    "signal": "The signal that ended the program, such as `SIGTERM`; left out when none did.",
-    "size": "Its size in bytes.",
-    "size_mb": "How much disk it takes, in MiB.",
-    "source": "The file that was run, or `inline`.",
-    "started_at": "When the program began; null before.",
-    "state": "Its state: " + ", ".join(f"`{state}`" for state in STATES) + ".",
-    "status": "Its state: " + ", ".join(f"`{state}`" for state in STATES) + ".",
-    "stderr": "What it wrote to stderr: head and tail when it is long. After a time-out `[TIMEOUT]` is added.",
-    "stderr_bytes": "How many bytes it wrote to stderr altogether, kept or not.",
-    "stderr_chunks": "How many entries of the event log are about stderr.",
-    "stdout": "What it wrote to stdout: head and tail when it is long.",
-    "stdout_at": "After how many bytes of stdout it was shown.",
-    "stdout_bytes": "How many bytes it wrote to stdout altogether, kept or not.",
-    "stdout_chunks": "How many entries of the event log are about stdout.",
-    "stopped_by": "The last signal that pyexec sent to end it: `SIGINT`, `SIGTERM` or `SIGKILL`.",
-    "stream": "Kept for older clients; every job can be read while it runs.",
-    "system_cpu_seconds": "CPU time in the kernel: the median.",
-    "text": "The largest calls as indented lines, each with its share.",
-    "tool": "The tool that found it.",
-    "tools": "How many findings there are by each tool.",
-    "success": "Whether the code ran to its end without an exception, or left with exit code 0.",
-    "table": "Columns with their types, shape and first rows of a table.",
-    "total": "How many there are altogether; null when that is not known.",
-    "total_mb": "How much disk they take together, in MiB; what they share with uv's cache counts too.",
-    "traceback": "Where it was raised, by the code's own lines.",
-    "truncated": "Whether output that was asked for is not in this answer.",
-    "unit": "What amounts are in.",
-    "url": "The page about the rule, where the tool gives one.",
-    "usage": "How to make it again elsewhere.",
-    "user_cpu_seconds": "CPU time in the program itself: the median.",
-    "variants": "What was measured of each program, the first one first.",
-    "verdict": "`faster` or `slower` than the first variant, or `no difference beyond noise`.",
-    "voluntary_switches": "How often its processes waited for something: the median.",
-    "wall": "From the start of the program to its end.",
-    "wall_time_seconds": "How long a run takes: the median, of the first variant.",
-    "warmup_runs": "How many runs went before and do not count.",
-    "written": "Whether the file was replaced.",
-    "type": "Its type.",
-    "uri": "Where it can be read as a resource.",
-    "width": "Its width in pixels.",
-}
-"""What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
-
-EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    ("rows", "count"): "How often it was called; for memory, how many allocations it holds. Left out when not counted.",
-    ("rows", "file"): (
-        "Where it is written: relative to the directory, the script, the packages or the standard library; empty for "
-        "what is not Python."
-    ),
-    ("rows", "line"): "Where the function begins; for memory, the line that allocates or calls.",
-    ("edits", "text"): "The text to put there.",
-    ("format_code", "path"): "The file, as it may be given again.",
-    ("analyze_code", "path"): "The file or folder, as it may be given again.",
-    ("benchmark_script", "runs"): "How many runs count.",
-    ("run_script_in_dir_async", "status"): "Always `started`.",
-    ("run_script_with_dependencies_async", "status"): "Always `started`.",
-    ("run_script_in_dir_async", "resolved_dependencies"): "What it is known to need by now.",
-    ("run_script_with_dependencies_async", "resolved_dependencies"): (
-        "What the requirements came to; the requirements themselves while that is not known yet."
-    ),
-    ("analyze_code", "total"): "How many findings there are altogether.",
-    ("analyze_code", "truncated"): "Whether there are more than the answer carries.",
-    ("cleanup_jobs", "removed"): "What was removed, or would be, by kind.",
-    ("findings", "message"): "What is wrong.",
-    ("fix", "message"): "What the fix does.",
-    ("removed", "kind"): "`jobs`, `autosaved_scripts` or `temporary_files`.",
-    ("get_job_output", "status"): "`running` until the job has ended, then `finished`.",
-    ("environments", "created_at"): "When it was made.",
-    ("environments", "id"): "Its id: the same packages on the same Python have the same.",
-    ("job", "error"): "One sentence on what went wrong; null when nothing did.",
-    ("jobs", "error"): "One sentence on what went wrong; null when nothing did.",
-    ("kill_job", "status"): "`killed`; or the job's state, when it had ended before.",
-    ("py_cancel_job", "status"): "`cancelled`; or the job's state, when it had ended before.",
-    ("benchmark_script", "peak_rss_mb"): "The most memory that its processes had together in any run, in MiB.",
-    ("benchmark_script", "stdout"): "What the first run of the first variant wrote to stdout; that of others is lost.",
-    ("benchmark_script", "stderr"): "What the first run of the first variant wrote to stderr; or the run that failed.",
-    ("variants", "peak_rss_mb"): "The most memory that its processes had together in any run, in MiB.",
-    ("profile_script", "total"): "All that was measured; for memory, the most that was held at once.",
-    ("rows", "total"): "Its share with what it calls.",
-    ("leftover_processes", "pid"): "Its process id.",
-    ("py_view_script", "source"): "What is in it.",
-    ("execute_python", "result"): "The value of the last expression, as text.",
-    ("get_job_output", "result"): "The value of a cell's last expression, as text.",
-    ("get_job_output", "files"): "The files that a cell has made, by their URIs.",
-    ("displays", "kind"): "What it is: `figure`, `picture`, `table`, `html`, `plotly`, …",
-    ("exception", "message"): "What it says.",
-    ("exception", "line"): "The line of the code that it points to.",
-    ("displays", "text"): "It as text, where it has one; long text by head and tail.",
-    ("list_running_jobs", "result"): "The jobs that run or wait, newest first.",
-}
-
 
 TOOLS = """\
 # Tools

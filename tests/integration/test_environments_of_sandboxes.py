@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pyexec.environments.orders import read_answer
 from pyexec.storage.locks import held
 from tests.integration.environments import UvEngine, make_wheel
 
@@ -32,7 +33,7 @@ async def test_what_is_made_under_a_closed_umask_can_be_read_by_the_users_of_san
             text=True,
             check=True,
         )
-        made = environments.made(holder)
+        made = uv_engine.store.get(read_answer(holder).digest or "")
         again = environments.plan(folder=holder, holder_lock=holder / "lock", owner="me", packages=(str(wheel),))
 
     assert made is not None

@@ -140,7 +140,8 @@ def test_the_usual_packages_of_sandboxes_can_be_added_to_and_the_guest_has_what_
 
 
 def test_a_misspelt_setting_is_noticed_and_no_reason_to_refuse() -> None:
-    found = load_settings({"PYEXEC_WAIT": "1", "PYEXEC_HOMES": "/x", "PYEXEC_EXECUTION_ID": "a", "PYEXECUTOR": "b"})
+    others = {"PYEXEC_EXECUTION_ID": "a", "PYEXECUTOR": "b", "PYEXEC_IDP_ISSUER": "c"}
+    found = load_settings({"PYEXEC_WAIT": "1", "PYEXEC_HOMES": "/x", **others})
 
     assert found.unknown_variables == ("PYEXEC_HOMES", "PYEXEC_WAIT")
 

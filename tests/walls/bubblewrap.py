@@ -16,6 +16,7 @@ import pytest
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.domain.sandboxes import FONTS, PRELOADED, PYTHON
 from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.orders import read_answer
 from pyexec.environments.plan import Planner
 from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.environments.service import environment_places
@@ -102,7 +103,7 @@ def made_environment(home: Path, wanted: Sequence[str]) -> Path:
                 check=True,
                 timeout=BUILD_SECONDS,
             )
-            environment = sandboxes.made(holder)
+            environment = store.get(read_answer(holder).digest or "")
     assert environment is not None
     return store.folder(environment.digest)
 

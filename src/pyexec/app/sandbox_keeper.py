@@ -6,9 +6,10 @@ from pathlib import Path
 
 from pyexec.domain.errors import WallUnavailableError
 from pyexec.environments.store import EnvironmentStore
+from pyexec.sandbox.claims import LOCK
 from pyexec.walls.bubblewrap.contents import Inside
 from pyexec.walls.bubblewrap.inside import inside_of
-from pyexec.walls.bubblewrap.keeper import LOCK, keep
+from pyexec.walls.bubblewrap.keeper import keep
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 
 

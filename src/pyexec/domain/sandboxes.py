@@ -14,7 +14,7 @@ WALLS: tuple[WallName, ...] = ("host", "bubblewrap")
 """What may stand between code and this machine; `host` is none."""
 
 GUEST_NEEDS = ("ipython>=8.18",)
-"""What runs in a sandbox is made of this; it is there whatever else an operator wants."""
+"""What the guest is made of; an environment for it has this, whatever else is wanted."""
 
 FONTS = ("noto-cjk-sans-jp-regular==0.0.1", "noto-cjk-sans-jp-bold==0.0.1")
 """One font in two weights, under the Open Font License: all of Chinese, Japanese and Korean. Nothing of it is code."""

@@ -9,11 +9,10 @@ from pyexec.domain.errors import InterpreterNotFoundError, WallUnavailableError
 from pyexec.domain.sandboxes import OLDEST_PYTHON, PACKAGES, PYTHON
 from pyexec.environments.asking import Asked, RunPlan
 from pyexec.environments.interpreters import Interpreter, InterpreterFinder
-from pyexec.environments.orders import read_answer
 from pyexec.environments.plan import Planner
 from pyexec.environments.python_versions import parse_request, show
 from pyexec.environments.requirements import combine
-from pyexec.environments.store import Environment, EnvironmentStore
+from pyexec.environments.store import EnvironmentStore
 from pyexec.environments.uv import patience
 
 PREFERRED = ">=3.12,<3.15"
@@ -71,7 +70,7 @@ class SandboxEnvironments:
     ) -> RunPlan:
         """Plan an environment for sandboxes: it is ready, and leased; or the plan carries what makes it.
 
-        Once that preparation has run, `made` tells the environment. The plan's `argv` means nothing.
+        Once that preparation has run, its answer in `folder` tells the environment. The plan's `argv` means nothing.
 
         Args:
             folder: A folder for the answer of what prepares it.
@@ -119,11 +118,6 @@ class SandboxEnvironments:
             return None
         leased = self._store.lease(plan.environment.digest, holder_lock.parent.name, holder_lock)
         return plan if leased is not None else None
-
-    def made(self, folder: Path) -> Environment | None:
-        """Return the environment that a preparation has answered with; None when it failed: the answer says why."""
-        digest = read_answer(folder).digest
-        return self._store.get(digest) if digest is not None else None
 
     def _python(self, asked: str) -> str:
         """Return the interpreter to use; where there is none that fits, what uv shall fetch."""

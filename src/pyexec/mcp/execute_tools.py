@@ -11,6 +11,7 @@ from pydantic import Field
 
 from pyexec.domain.errors import NotFoundError
 from pyexec.domain.executions import ExecutionRequest, Harness
+from pyexec.domain.sandboxes import GUEST_NEEDS
 from pyexec.domain.turns import Turn
 from pyexec.mcp import arguments as arg
 from pyexec.mcp.answers import answer, has_error
@@ -19,7 +20,7 @@ from pyexec.mcp.results_execute import PythonResult
 from pyexec.mcp.run_tools import RUNS_CODE
 from pyexec.mcp.running import Desk, run_to_reading
 from pyexec.mcp.views_execute import PICTURES, is_picture, picture_part, python_result
-from pyexec.sandbox.guest import GUEST_MAIN, GUEST_NEEDS
+from pyexec.sandbox.guest import GUEST_MAIN
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
 _ANSWERS = (

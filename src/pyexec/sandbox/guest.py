@@ -6,6 +6,3 @@ from pyexec_guest import protocol
 
 GUEST_MAIN = Path(protocol.__file__).with_name("main.py")
 """What an interpreter is given to become a guest."""
-
-GUEST_NEEDS = ("ipython>=8.18",)
-"""What the interpreter's environment must have."""

@@ -283,7 +283,11 @@ def _read(variable: Variable, text: str) -> Any:
 def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return names that look like settings of ours and are not: most likely misspelt."""
     known = {variable.name for variable in VARIABLES} | set(_SET_FOR_PROGRAMS)
-    return tuple(sorted(name for name in environ if name.startswith("PYEXEC_") and name not in known))
+    return tuple(sorted(name for name in environ if _looks_like_ours(name) and name not in known))
+
+
+def _looks_like_ours(name: str) -> bool:
+    return name.startswith("PYEXEC_") and not name.startswith("PYEXEC_IDP_")
 
 
 def _directory(directory: Path | None) -> Path:

@@ -10,7 +10,6 @@ import pytest
 from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError, WallUnavailableError
 from pyexec.domain.sandboxes import PACKAGES
 from pyexec.environments.asking import RunPlan
-from pyexec.environments.orders import Answer, write_answer
 from pyexec.environments.sandboxes import SandboxEnvironments
 from tests.unit.environments.bench import Bench, order_of
 from tests.unit.environments.conftest import Machine
@@ -71,15 +70,6 @@ def test_a_plan_of_a_moment_ago_is_leased_by_the_next_who_asks_as_long_as_its_en
     shutil.rmtree(bench.store.folder(DIGEST))
     with pytest.raises(InterpreterNotFoundError):
         same.plan(holder_lock=bench.directory / "third" / "lock", **asked)
-
-
-def test_what_a_preparation_has_made_is_told_and_nothing_when_it_failed(bench: Bench) -> None:
-    assert sandboxes(bench).made(bench.asked.folder) is None
-    write_answer(bench.asked.folder, Answer(failure="The disk is full."))
-    assert sandboxes(bench).made(bench.asked.folder) is None
-    made = bench.make(DIGEST, version="3.13.0")
-    write_answer(bench.asked.folder, Answer(digest=DIGEST))
-    assert sandboxes(bench).made(bench.asked.folder) == made
 
 
 def test_a_python_that_all_packages_have_wheels_for_comes_before_a_newer_one(bench: Bench) -> None:

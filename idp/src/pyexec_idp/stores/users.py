@@ -103,13 +103,11 @@ class SignInStore:
         with self._database.writing() as connection:
             connection.execute(update(sign_ins).where(sign_ins.c.id == sign_in_id).values(last_seen_at=now))
 
-    def end(self, user_id: str, sign_in_id: str | None = None, *, but: str | None = None) -> None:
-        """End one of a user's, or all of them but one."""
+    def end(self, user_id: str, sign_in_id: str | None = None) -> None:
+        """End one of a user's, or all of them."""
         query = delete(sign_ins).where(sign_ins.c.user_id == user_id)
         if sign_in_id is not None:
             query = query.where(sign_ins.c.id == sign_in_id)
-        if but is not None:
-            query = query.where(sign_ins.c.id != but)
         with self._database.writing() as connection:
             connection.execute(query)
 

@@ -55,8 +55,3 @@ class Sessions:
         """End one of a user's."""
         self._store.end(user.id, sign_in_id)
         self._audit.note("signed_out", user_id=user.id)
-
-    def end_others(self, user: User, but: str) -> None:
-        """End all of a user's but one."""
-        self._store.end(user.id, but=but)
-        self._audit.note("signed_out_elsewhere", user_id=user.id)

@@ -19,13 +19,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from pyexec.domain.errors import PyexecError
-from pyexec.sandbox.guarding import SOCKET_NAME, Loop, bind_in, may_talk, receive_orders
+from pyexec.sandbox.claims import LOCK
+from pyexec.sandbox.guarding import Loop, receive_orders
+from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
 from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
-from pyexec.walls.bubblewrap.orders import KeeperOrders
+from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
 
-LOCK = "lock"
-UP = "up"
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
 IDLE_SECONDS = 120.0

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from pyexec.domain.limits import SandboxLimits
 
+UP = "up"
+"""What the keeper says on standard output once it can be reached."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeeperOrders:

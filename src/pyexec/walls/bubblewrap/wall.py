@@ -10,13 +10,12 @@ from pathlib import Path
 
 from pyexec.domain.errors import KeeperUnavailableError, WallUnavailableError
 from pyexec.processes.programs import start_detached
-from pyexec.sandbox.guarding import connect_in
 from pyexec.sandbox.handover import give_orders
+from pyexec.sandbox.places import connect_in
 from pyexec.sandbox.ports import Launch
 from pyexec.storage.locks import held
-from pyexec.walls.bubblewrap.orders import KeeperOrders
+from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
 
-UP = "up"
 START_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
 ATTEMPTS = 2
