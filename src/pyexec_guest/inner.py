@@ -31,9 +31,7 @@ class InnerGuest:
         # As at a prompt: modules that lie in the working directory are found.
         sys.path.insert(0, "")
         sys.argv = [""]
-        code = serve_prepared(fd, self._prepared or prepare())
-        _finish()
-        return code
+        return serve_prepared(fd, self._prepared or prepare(), _finish)
 
 
 def _finish() -> None:

@@ -9,6 +9,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, cast
 
 from pyexec_guest import introspect, limits, protocol
@@ -50,19 +51,22 @@ def serve(fd: int, files: "str | None") -> int:
 
     `files` is a folder for what is too large to be sent.
     """
-    return _serve(fd, Prepared(), files, send_files=False)
+    return _serve(fd, Prepared(), files)
 
 
-def serve_prepared(fd: int, prepared: Prepared) -> int:
-    """Do the same in a fork; whoever is at the other end has no folder in common with it, and is sent its files."""
+def serve_prepared(fd: int, prepared: Prepared, finish: "Callable[[], None]") -> int:
+    """Do the same in a fork; whoever is at the other end has no folder in common with it, and is sent its files.
+
+    `finish` does what an interpreter does at its end. It is called within the last turn: with that all is said.
+    """
     prepared.shell.begin_here()
-    return _serve(fd, prepared, None, send_files=True)
+    return _serve(fd, prepared, None, finish)
 
 
-def _serve(fd: int, prepared: Prepared, files: "str | None", *, send_files: bool) -> int:
+def _serve(fd: int, prepared: Prepared, files: "str | None", finish: "Callable[[], None] | None" = None) -> int:
     faulthandler.enable()
     interrupts = Interrupts()
-    return Loop(Channel(socket.socket(fileno=fd), interrupts), interrupts, prepared, files, send_files=send_files).run()
+    return Loop(Channel(socket.socket(fileno=fd), interrupts), interrupts, prepared, files, finish).run()
 
 
 class Loop:
@@ -74,13 +78,13 @@ class Loop:
         interrupts: Interrupts,
         prepared: Prepared,
         files: "str | None",
-        *,
-        send_files: bool,
+        finish: "Callable[[], None] | None" = None,
     ) -> None:
         self._began = time.monotonic()
         self._channel = channel
         self._interrupts = interrupts
         self._prepared = prepared
+        self._finish = finish
         self._inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._current: Turn | None = None
         self._last: Turn | None = None
@@ -92,7 +96,7 @@ class Loop:
         self._streams = Streams(self._late_output)
         self._displays = prepared.displays
         self._shell = prepared.shell
-        self._sender = Sender(self._piece, channel.alone) if send_files else None
+        self._sender = Sender(self._piece, channel.alone) if finish is not None else None
         self._watch = Watch(introspect.directory())
         self._headroom = limits.Headroom()
         self._shell.on_end_of_code = self._headroom.use
@@ -171,6 +175,9 @@ class Loop:
             self._displays.finish()
         self._headroom.use()
         ran = self._settled(ran)
+        if self._finish is not None and request.get("last") and os.getpid() == self._pid:
+            with contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
+                self._finish()
         for note in self._displays.notes():
             ran.note(note)
         self._streams.flush()

@@ -11,6 +11,7 @@ from pyexec.sandbox.channel import GuestGoneError
 from pyexec.sandbox.turns import read_turn
 from pyexec.walls.bubblewrap.boxes import Box, Ending
 from pyexec_guest import log
+from pyexec_guest.keeper.connection import GuestConnection
 from pyexec_guest.keeper.guest import GuestLink
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
@@ -84,7 +85,7 @@ def guard(box: Box, folder: Path, code: str, *, seconds: float = END_SECONDS, **
         {"code": code, **request},
         lambda: [pump.catch_up() for pump in pumps],
         lambda _kind: None,
-        connection=box.sandbox.socket,
+        connection=GuestConnection(box.sandbox.socket),
         files=str(artifacts),
     )
     try:

@@ -1,6 +1,7 @@
 """The door to what keepers are made of, for a wall that has a keeper of its own."""
 
 from pyexec_guest.keeper.child import StartError, exit_of, signal_name
+from pyexec_guest.keeper.connection import GuestConnection
 from pyexec_guest.keeper.guarding import Guarding, receive_orders
 from pyexec_guest.keeper.guest import GuestLink
 from pyexec_guest.keeper.linux import boot_id, start_ticks
@@ -11,6 +12,7 @@ from pyexec_guest.keeper.supervisor import Ending, Usage
 __all__ = [
     "Ending",
     "Guarding",
+    "GuestConnection",
     "GuestLink",
     "Loop",
     "OutputPump",

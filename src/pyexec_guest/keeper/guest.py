@@ -1,7 +1,7 @@
-"""The keeper's end of a guest's channel, for an execution that is one turn of a guest.
+"""One turn of a guest, seen from its keeper.
 
-What the guest says is written down in `frames`, each frame with where standard output and error were by then; it is
-not believed: whoever reads it judges it. The files that it sends are written down as files, and only noted there.
+What the guest says is written down in `frames`, each frame with where standard output and error were by then;
+it is not believed: whoever reads it judges it. The files that it sends are written down as files, and only noted there.
 """
 
 import os
@@ -11,20 +11,22 @@ from collections.abc import Callable
 from typing import Any
 
 from pyexec_guest import protocol
+from pyexec_guest.keeper.connection import GuestConnection
 from pyexec_guest.keeper.files import FileBreachError, IncomingFiles
 from pyexec_guest.keeper.loop import Loop
 
 CHANNEL = "PYEXEC_CHANNEL"
 FRAMES = "frames"
 MAX_FRAMES_BYTES = 64 * 1024 * 1024
-_GULP_BYTES = 256 * 1024
-_UNSENT_BYTES = 1024 * 1024
 _KIND_CHARACTERS = 40
+_LARGEST_CODE = 255
+UNTOLD_CODE = 70
+"""The exit code of a turn whose guest told none that could be one."""
 _EVENTS = ("display", "told", "file")
 
 
 class GuestLink:
-    """Sends the request, puts what comes back in order with the output, and keeps it.
+    """One turn of a guest: sends the request, puts what comes back in order with the output, and keeps it.
 
     Args:
         loop: The keeper's.
@@ -32,13 +34,13 @@ class GuestLink:
         request: The turn, but for its id; it is the guest's last one, unless it says `last` itself.
         positions: Reads all output there is now; returns how many bytes each stream has had.
         on_display: Hears what kind of display came.
-        connection: A guest that is there already, and has not been greeted; None: one that will be started, and
-            inherits `guests_end`.
+        connection: To a guest that is there already; None: one that will be started, and inherits `guests_end`.
         files: The folder for files that the guest sends; None where none may come.
         on_end: Hears that the guest says no more: it has ended, or has been let go of because of what it said.
 
     Attributes:
         broken: Why it has been let go of, when it said what no guest of ours says.
+        exit_code: What the terminal frame says; None as long as there is none.
     """
 
     def __init__(
@@ -49,38 +51,33 @@ class GuestLink:
         positions: "Callable[[], list[int]]",
         on_display: "Callable[[str], None]",
         *,
-        connection: "socket.socket | None" = None,
+        connection: "GuestConnection | None" = None,
         files: "str | None" = None,
         on_end: "Callable[[], None] | None" = None,
     ) -> None:
-        self._loop = loop
         self._request = {"last": True, **request, "op": "run", "turn": secrets.token_hex(16)}
         self._positions = positions
         self._on_display = on_display
         self._on_end = on_end
         self.broken: str | None = None
-        self._decoder = protocol.Decoder(protocol.GUEST_FRAME)
+        self.exit_code: int | None = None
         self._room = MAX_FRAMES_BYTES
-        self._greeted = False
         self._ended = False
         self._number = 0
         # Beside a program of the user's own there may be more that speaks; a sandbox is ended at its first false word.
         self._judges = connection is not None
-        self._closing = False
         self._theirs: socket.socket | None = None
         if connection is None:
-            connection, self._theirs = socket.socketpair()
-        self._ours = connection
-        self._ours.setblocking(False)
-        self._unsent = bytearray()
-        self._most_unsent = _UNSENT_BYTES + len(protocol.encode(self._request))
-        self._writer: int | None = None
-        self._is_open = True
+            ours, self._theirs = socket.socketpair()
+            connection = GuestConnection(ours)
+        self._connection = connection
         self._files = None if files is None else IncomingFiles(files)
         path = os.path.join(folder, FRAMES)
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         self._write({"t": "turn", "turn": self._request["turn"]})
-        loop.add_reader(self._ours.fileno(), self._read)
+        connection.listen(loop, self._take, self._on_gone)
+        if connection.greeted:
+            connection.send(self._request, large=True)
 
     @property
     def guests_end(self) -> int:
@@ -90,7 +87,7 @@ class GuestLink:
     @property
     def is_open(self) -> bool:
         """Whether the guest is still listened to."""
-        return self._is_open
+        return self._connection.is_open
 
     @property
     def ended(self) -> bool:
@@ -99,45 +96,37 @@ class GuestLink:
 
     def interrupt(self) -> None:
         """Interrupt the turn; where none runs, nothing happens."""
-        if self._is_open and self._greeted:
-            self._send({"op": "interrupt", "turn": self._request["turn"]})
+        if self._connection.is_open and self._connection.greeted:
+            self._connection.send({"op": "interrupt", "turn": self._request["turn"]})
 
-    def close(self) -> None:
-        """Take what has arrived, and let go."""
-        self._closing = True
+    def note_late(self, frames: "list[dict[str, Any]]") -> None:
+        """Keep what was said since the turn before, as having come late."""
+        for frame in frames:
+            self._write({**frame, "turn": self._request["turn"], "at": self._positions()})
+
+    def close(self, *, keep: bool = False) -> None:
+        """Take what has arrived, and let go of the guest, or with `keep` only of the turn."""
         if self._theirs is not None:
             self._theirs.close()
-        while self._is_open:
-            self._read()
+        # Something that the guest has left behind may hold its end open: whatever comes later is not ours.
+        while self._connection.read():
+            continue
+        if keep:
+            self._connection.leave()
+        else:
+            self._connection.hang_up()
+        if self._files is not None:
+            self._files.close()
         os.close(self._file)
-
-    def _read(self) -> None:
-        try:
-            data = self._ours.recv(_GULP_BYTES)
-        except (BlockingIOError, InterruptedError):
-            if self._closing:
-                self._hang_up()  # Something that the guest has left behind holds its end; it says no more to us.
-            return
-        except OSError:
-            data = b""
-        try:
-            for message in self._decoder.messages(data):
-                if self._is_open:
-                    self._take(message)
-        except protocol.ProtocolError as error:
-            self._break_off(str(error))
-            return
-        if not data:
-            self._hang_up()
 
     def _take(self, message: "dict[str, Any]") -> None:
         kind = message.get("t")
-        if not self._greeted:
-            self._greeted = True
+        if not self._connection.greeted:
+            self._connection.greeted = True
             if kind != "hello" or message.get("v") != protocol.VERSION:
                 self._break_off("it does not speak as a guest of this version does")
                 return
-            self._send(self._request)
+            self._connection.send(self._request, large=True)
         fault = self._fault_of(message) if self._judges and kind != "hello" else None
         if fault is not None:
             self._break_off(fault)
@@ -149,8 +138,10 @@ class GuestLink:
         self._write({**message, "at": self._positions()})
         if kind == "done":
             self._ended = True
+            code = message.get("exit_code")
+            self.exit_code = code if isinstance(code, int) and 0 <= code <= _LARGEST_CODE else UNTOLD_CODE
         if what in ("display", "told"):
-            self._send({"op": "ack", "n": message.get("n")})
+            self._connection.send({"op": "ack", "n": message.get("n")})
         if what == "display":
             self._on_display(str(message.get("kind"))[:_KIND_CHARACTERS])
 
@@ -185,11 +176,22 @@ class GuestLink:
             return
         self._write({"t": "event", "turn": message.get("turn"), "n": message.get("n"), "k": "file", **noted})
 
+    def _on_gone(self, why: "str | None") -> None:
+        if why is not None:
+            self._note_broken(why)
+        if self._on_end is not None:
+            self._on_end()
+
     def _break_off(self, why: str) -> None:
         """Let go of a guest that does not speak as ours do, and write down why."""
+        self._note_broken(why)
+        self._connection.hang_up()
+        if self._on_end is not None:
+            self._on_end()
+
+    def _note_broken(self, why: str) -> None:
         self.broken = why
         self._write({"t": "broken", "why": why})
-        self._hang_up()
 
     def _write(self, message: "dict[str, Any]") -> None:
         frame = protocol.encode(message)
@@ -203,43 +205,3 @@ class GuestLink:
             self._room -= written
         else:
             self._room = 0  # A full disk has torn it; nothing behind it could be read.
-
-    def _send(self, message: "dict[str, Any]") -> None:
-        """Send a message: at once, or as the guest reads. One that reads nothing is let go of."""
-        waiting = len(self._unsent)
-        self._unsent += protocol.encode(message)
-        if waiting > self._most_unsent:
-            self._hang_up()
-            return
-        self._flush()
-
-    def _flush(self) -> None:
-        try:
-            while self._unsent:
-                del self._unsent[: self._ours.send(self._unsent)]
-        except (BlockingIOError, InterruptedError):
-            if self._writer is None:
-                self._writer = os.dup(self._ours.fileno())
-                self._loop.add_writer(self._writer, self._flush)
-            return
-        except OSError:
-            self._hang_up()
-            return
-        self._stop_writing()
-
-    def _stop_writing(self) -> None:
-        if self._writer is not None:
-            self._loop.remove_writer(self._writer)
-            os.close(self._writer)
-            self._writer = None
-
-    def _hang_up(self) -> None:
-        if self._is_open:
-            self._is_open = False
-            self._stop_writing()
-            self._loop.remove_reader(self._ours.fileno())
-            self._ours.close()
-            if self._files is not None:
-                self._files.close()
-            if self._on_end is not None:
-                self._on_end()

@@ -16,6 +16,7 @@ from pyexec.processes.programs import Program
 from pyexec.sandbox.guarding import (
     Ending,
     Guarding,
+    GuestConnection,
     GuestLink,
     OutputPump,
     StartError,
@@ -117,7 +118,7 @@ class SandboxGuard(Guarding):
             self.orders["guest"],
             lambda: [out.catch_up(), err.catch_up()],
             self.on_display,
-            connection=box.sandbox.socket,
+            connection=GuestConnection(box.sandbox.socket),
             files=os.path.join(self.folder, artifacts.FOLDER),
         )
         try:
@@ -143,19 +144,25 @@ class SandboxGuard(Guarding):
         timeout: float = self.orders["timeout"]
         deadline = time.monotonic() + timeout if timeout else None
         ending = Ending()
-        self.loop.run_until(lambda: bool(ended) or self.stop.asked or link.broken is not None, deadline)
+        self.loop.run_until(
+            lambda: link.ended or bool(ended) or self.stop.asked or link.broken is not None, deadline
+        )
         if link.broken is not None:
             # However it may go on or end from here, it is not ours any more.
             ending.cause = "signalled"
             ending.reason = f"Its sandbox was ended: the interpreter in it said what none of ours says ({link.broken})."
+        elif link.exit_code is not None:
+            # What is left in it is ended with it; nobody has to wait for that.
+            ending.cause, ending.exit_code = "exited", link.exit_code
         elif not ended:
             ending.cause = "cancelled" if self.stop.asked else "timed_out"
             ending.reason = self.stop.reason if self.stop.asked else f"It ran longer than {timeout:g} s."
             self._escalate(box, link, ended, ending)
-        how = box.wait_ended(CLOSE_SECONDS) if link.broken is None else None
-        box.kill()
+        if link.exit_code is None:
+            how = box.wait_ended(CLOSE_SECONDS) if link.broken is None else None
+            box.kill()
+            _add(ending, how)
         usage = box.usage()
-        _add(ending, how)
         if usage is not None:
             self.usage = Usage(
                 # Where only the sum of both is known it counts as the program's own.
@@ -177,7 +184,12 @@ class SandboxGuard(Guarding):
                 link.interrupt()
             else:
                 box.interrupt()
-            self.loop.run_until(lambda: bool(ended) or self.stop.kill, time.monotonic() + INTERRUPT_SECONDS)
+            self.loop.run_until(
+                lambda: link.ended or bool(ended) or self.stop.kill, time.monotonic() + INTERRUPT_SECONDS
+            )
+            if link.exit_code is not None:
+                ending.exit_code = link.exit_code
+                return
         if not ended:
             self._note(signal.SIGKILL, ending)
             box.kill()
