@@ -23,7 +23,7 @@ from pyexec_guest.shell.interpreter import GuestShell, Ran
 from pyexec_guest.shell.spawning import Spawning
 from pyexec_guest.streams import Streams
 from pyexec_guest.text import clip, describe
-from pyexec_guest.variables import set_for_a_turn
+from pyexec_guest.variables import set_variables
 
 LATE_FRAMES = 1000
 INTERNAL_CODE = 70
@@ -169,7 +169,11 @@ class Loop:
         self._watch.begin()
         self._streams.begin(request.get("stdin"))
         ran = Ran(status="error", exit_code=INTERNAL_CODE)
-        with set_for_a_turn(request.get("env")), contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
+        with (
+            set_variables(request.get("env"), stay=bool(request.get("keep_env"))),
+            contextlib.suppress(KeyboardInterrupt),
+            self._interrupts.armed(),
+        ):
             self._headroom.keep()
             ran = self._shell.run(_code_of(request))
             self._displays.finish()

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 
 @contextmanager
-def set_for_a_turn(asked: Any) -> Generator[None]:
-    """Set variables, and take them back at the end, but for those that the code has changed itself."""
+def set_variables(asked: Any, *, stay: bool = False) -> Generator[None]:
+    """Set variables. Take them back at the end, but for those that the code has changed itself, unless they `stay`."""
     given = _plain(asked)
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
@@ -16,7 +16,7 @@ def set_for_a_turn(asked: Any) -> Generator[None]:
         yield
     finally:
         for name, value in before.items():
-            if os.environ.get(name) != given[name]:
+            if stay or os.environ.get(name) != given[name]:
                 continue
             if value is None:
                 del os.environ[name]

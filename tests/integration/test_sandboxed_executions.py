@@ -11,66 +11,16 @@ import anyio
 import pytest
 
 from pyexec.domain.errors import InvalidArgumentError
-from pyexec.domain.executions import Execution, ExecutionRequest, Harness
-from tests.helpers.homes import SANDBOX_KEEPER, processes_of
-from tests.helpers.processes import alive, all_pids, eventually
-from tests.integration.environments import UvEngine
+from tests.helpers.processes import alive, eventually
+from tests.integration.sandboxes import SETTINGS, SandboxEngine, behind, keepers
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
-
-SETTINGS = {"sandbox_packages": "ipython", "sandbox_memory": 256, "sandbox_cpu": 1, "sandbox_ready": 1}
-FOREVER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(1)"
-BUILD_SECONDS = 240.0
-
-
-class SandboxEngine(UvEngine):
-    """An engine whose programs run in sandboxes."""
-
-    async def submit(self, code: str = "", /, **request: Any) -> Execution:
-        given: dict[str, Any] = {"harness": Harness(guest=True), "sandboxed": True, "timeout_seconds": 60, **request}
-        return await self.executions.submit(self.principal, ExecutionRequest(script_content=code, **given))
-
-    async def run(self, code: str = "", /, **request: Any) -> Execution:
-        return await self.wait(await self.submit(code, **request), BUILD_SECONDS)
-
-    async def value(self, code: str) -> str | None:
-        """Run code; return the value of its last expression."""
-        turn = await self.executions.turn_of(await self.run(code))
-        assert turn is not None
-        return turn.value
-
-    async def begin_one(self) -> tuple[Execution, int]:
-        """Start something that does not end; return it with the pid of the first process of its sandbox."""
-        execution = await self.submit(FOREVER, timeout_seconds=0)
-        async for piece in self.executions.follow(self.principal, execution.id):
-            if b"up" in piece.data:
-                break
-        pid = (await self.get(execution)).pid
-        assert pid is not None
-        return execution, pid
 
 
 @pytest.fixture(scope="module")
 def engine(module_home: Path) -> Iterator[SandboxEngine]:
     with SandboxEngine(module_home, **SETTINGS) as made:
         yield made
-
-
-def keepers(home: Path) -> list[int]:
-    return [process.pid for process in processes_of(home) if SANDBOX_KEEPER in process.command]
-
-
-def behind(home: Path) -> list[int]:
-    """What is behind the walls that this home's keepers have put up, by their control groups."""
-    keys = [folder.name for folder in (home / "sandboxes").iterdir()]
-    return [pid for pid in all_pids() if any(f"pyexec-{key}/" in _groups(pid) for key in keys)]
-
-
-def _groups(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cgroup").read_text()
-    except OSError:
-        return ""
 
 
 async def test_code_runs_in_a_sandbox_of_its_own_and_its_end_is_told(engine: SandboxEngine) -> None:
@@ -189,7 +139,6 @@ async def test_many_at_once_each_get_their_own_answer(engine: SandboxEngine) -> 
     [
         ({"directory": "/tmp"}, "directory"),
         ({"dependencies": ("requests",)}, "dependencies"),
-        ({"python_version": "3.12"}, "python_version"),
         ({"environment": "mine"}, "environment"),
         ({"env_file": ".env"}, "env_file"),
     ],

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -11,8 +11,10 @@ from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.environments.store import EnvironmentStore
-from pyexec.executions.sandboxed import Sandboxing
+from pyexec.executions.sandboxed import InSandboxes
 from pyexec.processes import machine
+from pyexec.sessions.directory import SessionDirectory
+from pyexec.sessions.service import SessionService
 from pyexec.settings import Settings
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.bubblewrap.orders import KeeperOrders
@@ -23,15 +25,27 @@ _KEEPER_NEEDS = ("PATH", "LD_LIBRARY_PATH")
 _SHARE = (3, 4)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandboxing:
+    """What there is where there can be sandboxes."""
+
+    way: InSandboxes
+    wall: BubblewrapWall
+    sessions: SessionService
+
+
 def open_sandboxing(
     settings: Settings, folder: StateFolder, planner: Planner, finder: InterpreterFinder, store: EnvironmentStore
 ) -> Sandboxing | None:
-    """Return how executions are put into sandboxes; None where there can be none. Starts nothing."""
+    """Return how things are run in sandboxes; None where there can be none. Starts nothing."""
     if sys.platform != "linux":
         return None
     waived = [WAIVABLE[name] for name in settings.sandboxes.waived]
-    return Sandboxing(
-        wall=BubblewrapWall(_keeper_orders(settings, folder), KEEPER),
+    wall = BubblewrapWall(_keeper_orders(settings, folder), KEEPER)
+    directory = SessionDirectory(folder.sessions, settings.sessions)
+    way = InSandboxes(
+        wall=wall,
+        sessions=directory,
         environments=SandboxEnvironments(
             planner=planner, finder=finder, store=store, environ=settings.environ, directory=folder.root
         ),
@@ -39,6 +53,7 @@ def open_sandboxing(
         python=settings.sandboxes.python,
         notes=(f"Where they cannot be had, limits are waived here: {', '.join(waived)}.",) if waived else (),
     )
+    return Sandboxing(way=way, wall=wall, sessions=SessionService(directory, wall))
 
 
 def memory_together(settings: SandboxSettings) -> int:
@@ -59,6 +74,7 @@ def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
         ready=sandboxes.ready,
         preloaded=sandboxes.preloaded,
         waived=sandboxes.waived,
+        sessions=settings.sessions,
         environ={name: settings.environ[name] for name in _KEEPER_NEEDS if name in settings.environ},
         version=version("mcp-pyexec"),
     )

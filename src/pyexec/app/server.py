@@ -59,5 +59,7 @@ async def _look_after(services: LazyServices, *, warm: bool) -> None:
     async with anyio.create_task_group() as sweepers:
         sweepers.start_soon(opened.retention.sweep_forever)
         sweepers.start_soon(opened.environments.sweep_forever)
+        if opened.sessions is not None:
+            sweepers.start_soon(opened.sessions.sweep_forever)
         if warm:
             sweepers.start_soon(warm_sandboxes, opened.executions)

@@ -14,12 +14,14 @@ from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
+from pyexec.executions.ways import OnThisMachine
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
 from pyexec.quality.service import QualityService
 from pyexec.sandbox.ports import Wall
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.scripts.library import ScriptLibrary
+from pyexec.sessions.service import SessionService
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
@@ -34,6 +36,7 @@ class Services:
     """What the edges (MCP, command line) work with."""
 
     executions: ExecutionService
+    sessions: SessionService | None
     retention: Retention
     cleanup: Cleanup
     inside: InsideExecutions
@@ -87,9 +90,8 @@ def open_services(settings: Settings) -> Services:
         folder=folder,
         store=store,
         settler=settler,
-        wall=host,
-        sandboxing=sandboxing,
-        planner=planner,
+        on_this_machine=OnThisMachine(host, planner),
+        in_sandboxes=sandboxing.way if sandboxing else None,
         autosaved=autosaved,
         limits=settings.limits,
         environ=settings.environ,
@@ -100,6 +102,7 @@ def open_services(settings: Settings) -> Services:
     )
     return Services(
         executions=executions,
+        sessions=sandboxing.sessions if sandboxing else None,
         retention=retention,
         cleanup=Cleanup(folder, retention, autosaved),
         inside=InsideExecutions(

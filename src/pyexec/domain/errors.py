@@ -20,7 +20,10 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── UnsupportedPlatformError    unsupported_platform
     ├── WallUnavailableError        wall_unavailable
     ├── SandboxNotMadeError         sandbox_not_made
-    └── SandboxesFullError          sandboxes_full
+    ├── SandboxesFullError          sandboxes_full
+    ├── SessionEndedError           session_ended
+    ├── SessionBusyError            session_busy
+    └── SessionsFullError           sessions_full
 """
 
 from typing import ClassVar
@@ -152,3 +155,21 @@ class SandboxesFullError(PyexecError):
     """With one more sandbox, the memory promised to all of them would be more than there is."""
 
     code = "sandboxes_full"
+
+
+class SessionEndedError(PyexecError):
+    """The interpreter of a session has ended; it starts anew only when that is asked for."""
+
+    code = "session_ended"
+
+
+class SessionBusyError(PyexecError):
+    """Too many executions wait for their turn in one session, or what was asked for can be done only between them."""
+
+    code = "session_busy"
+
+
+class SessionsFullError(PyexecError):
+    """One owner has as many sessions as they may have, and none of them is idle."""
+
+    code = "sessions_full"

@@ -131,6 +131,7 @@ class ExecutionRequest:
 
     Values of `env_vars` and `stdin` are secret, and so are credentials in requirements and in `index_url`: they are
     never stored or shown. `environment` names one to run in, `keep_as` gives a name to the one that is made.
+    `session_id` names the session whose interpreter runs it.
     """
 
     directory: str | None = None
@@ -155,6 +156,7 @@ class ExecutionRequest:
     stream: bool = False
     harness: Harness | None = None
     sandboxed: bool = False
+    session_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,7 @@ class Execution:
     dependencies: tuple[str, ...] | None
     timeout_seconds: float
     stream: bool
+    session: str | None = None
     created_at: float
     started_at: float | None = None
     pid: int | None = None

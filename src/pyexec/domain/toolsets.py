@@ -11,6 +11,7 @@ TOOLSETS: Mapping[str, str] = {
     "profiles": "Show what takes time, calls or memory in a program.",
     "quality": "Format and analyse code.",
     "execute": "Run Python as in a notebook, with values, pictures and tables; in a sandbox.",
+    "sessions": "List, look into, interrupt, restart and close sessions.",
 }
 """What each is for."""
 
@@ -18,7 +19,7 @@ DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "pr
 """What a local server offers when nobody says otherwise."""
 
 
-NAMED_ONLY = frozenset({"execute"})
+NAMED_ONLY = frozenset({"execute", "sessions"})
 """Those that `all` does not mean: sandboxes take memory and a second Python, so who wants them says so by name."""
 
 

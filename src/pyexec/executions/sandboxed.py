@@ -1,4 +1,4 @@
-"""What is different about an execution that runs in a sandbox."""
+"""Running requests in sandboxes: each in one of its own, or as a turn of a session."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -6,9 +6,13 @@ from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import ExecutionRequest
+from pyexec.domain.sandboxes import parse_python
 from pyexec.environments.asking import RunPlan
 from pyexec.environments.sandboxes import SandboxEnvironments
+from pyexec.executions.requests import CheckedRequest
+from pyexec.executions.ways import Ready
 from pyexec.sandbox.ports import Wall
+from pyexec.sessions.directory import Found, SessionDirectory
 
 DIRECTORY = "/work"
 _REFUSED: Mapping[str, str] = {
@@ -17,53 +21,91 @@ _REFUSED: Mapping[str, str] = {
     "dependencies": "A sandbox has the packages that its operator has chosen.",
     "environment": "A sandbox has the environment that its operator has chosen.",
     "keep_as": "The environment of sandboxes has no name.",
-    "python_version": "A sandbox has the Python that its operator has chosen.",
     "script_path": "A sandbox sees no file of this machine; give the code itself.",
     "module": "Code for a sandbox is given as text.",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sandboxing:
-    """How executions are put into sandboxes.
+class InSandboxes:
+    """Runs requests in sandboxes; see `Way`.
 
     Attributes:
         wall: What stands between them and the machine.
         environments: Plans what they run on.
+        sessions: The sessions there are.
         packages: What they can import, as requirements.
-        python: The Python that they run on.
+        python: The Python that they run on, where a request does not say.
         notes: What the reader of each result should know, a sentence each.
     """
 
     wall: Wall
     environments: SandboxEnvironments
+    sessions: SessionDirectory
     packages: tuple[str, ...]
     python: str
     notes: tuple[str, ...] = ()
 
-    def plan(self, folder: Path, lock: Path, owner: str) -> RunPlan:
-        """Plan what an execution runs in; nothing that its caller has sent counts.
+    def check(self, request: ExecutionRequest) -> None:
+        """See `Way.check`."""
+        for name, why in _REFUSED.items():
+            if getattr(request, name):
+                raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
+        if request.python_version is not None:
+            _check_python(request.python_version)
 
-        Raises:
-            PyexecError: See `SandboxEnvironments.plan`.
-        """
+    def enter(self, owner: str, request: ExecutionRequest) -> Found | None:
+        """See `Way.enter`."""
+        if request.session_id is None:
+            return None
+        return self.sessions.enter(
+            owner, request.session_id, python=request.python_version, environment=request.environment
+        )
+
+    def directory(self, checked: CheckedRequest) -> str:
+        """See `Way.directory`."""
+        return DIRECTORY
+
+    def plan(self, ready: Ready) -> RunPlan:
+        """See `Way.plan`; nothing that the caller has sent counts but the version of Python."""
+        session = ready.session.session if ready.session else None
+        if session is not None and session.prefix is not None:
+            return self._plan_of_live(Path(session.prefix))
         plan = self.environments.plan(
-            folder=folder, holder_lock=lock, owner=owner, python=self.python, packages=self.packages
+            folder=ready.folder,
+            holder_lock=ready.lock,
+            owner=ready.owner,
+            python=ready.checked.request.python_version or (session.python if session else None) or self.python,
+            packages=self.packages,
         )
         return replace(plan, notes=(*plan.notes, *self.notes))
 
+    def build_environ(self, ready: Ready) -> Mapping[str, str]:
+        """See `Way.build_environ`; a caller of sandboxes has no say in these."""
+        return self.environments.build_environ
 
-def check_for_sandbox(request: ExecutionRequest) -> None:
-    """See that a request asks for nothing that a sandbox has not.
+    def environ(self, ready: Ready) -> Mapping[str, str]:
+        """See `Way.environ`: there are none of this machine."""
+        return {}
 
-    Raises:
-        InvalidArgumentError: It does.
-    """
-    for name, why in _REFUSED.items():
-        if getattr(request, name):
-            raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
+    def turn(self, ready: Ready) -> Mapping[str, object]:
+        """See `Way.turn`."""
+        request = ready.checked.request
+        return {"code": request.script_content, "stdin": request.stdin, "env": dict(request.env_vars), "tell": True}
+
+    def _plan_of_live(self, prefix: Path) -> RunPlan:
+        """Return how a turn runs in an interpreter that is there already."""
+        python = str(prefix / "bin" / "python")
+        return RunPlan(argv=(python,), strategy="uv-run", python=python, python_version=None, notes=self.notes)
 
 
-def turn_for_sandbox(request: ExecutionRequest) -> dict[str, object]:
-    """Return what the guest in the sandbox is asked for."""
-    return {"code": request.script_content, "stdin": request.stdin, "env": dict(request.env_vars), "tell": True}
+def _check_python(text: str) -> None:
+    try:
+        wanted = parse_python(text)
+    except ValueError:
+        wanted = "/"
+    if wanted.startswith("/"):
+        raise InvalidArgumentError(
+            f"python_version is {text[:100]!r}; in a sandbox it must be a version from 3.12 on, or a range such as "
+            "'>=3.12,<3.14'."
+        )

@@ -1,11 +1,10 @@
 """From a request to an execution that somebody guards."""
 
-import os
 import secrets
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from anyio.to_thread import run_sync
@@ -15,40 +14,24 @@ from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.text import legible
-from pyexec.environments.asking import Asked, RunPlan
-from pyexec.environments.beside import TOOLS_VARIABLE, tools_link
+from pyexec.environments.asking import RunPlan
 from pyexec.environments.credentials import masked
 from pyexec.environments.orders import Answer, write_answer
-from pyexec.environments.plan import Planner
-from pyexec.environments.uv import patience
 from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed, told
 from pyexec.executions.keeping import keep_inline_code
-from pyexec.executions.placing import Placed, place, source_of
+from pyexec.executions.placing import place, source_of
 from pyexec.executions.requests import CheckedRequest, check_request
-from pyexec.executions.sandboxed import DIRECTORY, Sandboxing, check_for_sandbox, turn_for_sandbox
 from pyexec.executions.settling import Settler
-from pyexec.sandbox.claims import LOCK, Claim, claim
-from pyexec.sandbox.ports import Launch, Preparing, Wall
+from pyexec.executions.ways import Ready, Way
+from pyexec.sandbox.claims import LOCK, claim
+from pyexec.sandbox.ports import Launch, Line, Preparing
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
 ID_BYTES = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ready:
-    """A request that has been checked and has a folder of its own; only the way to run it is not known yet."""
-
-    id: str
-    owner: str
-    checked: CheckedRequest
-    env: dict[str, str] = field(repr=False)
-    folder: Path
-    lock: Path
-    placed: Placed
 
 
 class Submitter:
@@ -60,9 +43,8 @@ class Submitter:
         folder: StateFolder,
         store: ExecutionStore,
         settler: Settler,
-        wall: Wall,
-        sandboxing: Sandboxing | None,
-        planner: Planner,
+        on_this_machine: Way,
+        in_sandboxes: Way | None,
         autosaved: AutosavedScripts,
         limits: ExecutionLimits,
         environ: Mapping[str, str],
@@ -71,9 +53,8 @@ class Submitter:
         self._folder = folder
         self._store = store
         self._settler = settler
-        self._wall = wall
-        self._sandboxing = sandboxing
-        self._planner = planner
+        self._on_this_machine = on_this_machine
+        self._in_sandboxes = in_sandboxes
         self._autosaved = autosaved
         self._limits = limits
         self._environ = environ
@@ -88,6 +69,8 @@ class Submitter:
             InvalidArgumentError: A value is not allowed.
             NotFoundError: A directory or file does not exist.
             WallUnavailableError: It is to run in a sandbox, and there is none.
+            SessionEndedError: The interpreter of its session has ended.
+            SessionBusyError: Too many wait for their turn in its session.
             UvNotFoundError: uv is needed and not there.
             InterpreterNotFoundError: No Python fits.
             QueueFullError: Too many are waiting.
@@ -100,14 +83,15 @@ class Submitter:
             return await self.submit(principal, request)
 
     def _submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
-        ready = self._make_ready(principal, request)
+        way = self._way(request)
+        ready = self._make_ready(principal, request, way)
         if isinstance(ready, Execution):
             return ready
         try:
-            plan = self._plan(ready)
+            plan = way.plan(ready)
             companions = self._companions(ready)
-            execution = _new_record(principal, ready, plan)
-            self._start(execution, ready, plan, companions)
+            execution = _new_record(principal, ready, plan, way.directory(ready.checked))
+            self._start(execution, ready, plan, companions, way)
         except BaseException:
             _discard(ready.folder)
             raise
@@ -115,17 +99,26 @@ class Submitter:
             keep_inline_code(self._autosaved, execution, request, ready.placed.program.header_source)
         return execution
 
-    def _make_ready(self, principal: Principal, request: ExecutionRequest) -> "Execution | _Ready":
+    def _way(self, request: ExecutionRequest) -> Way:
+        if not request.sandboxed:
+            return self._on_this_machine
+        if self._in_sandboxes is None:
+            raise WallUnavailableError(
+                "There are no sandboxes on this machine, because they need Linux.",
+                hint="With PYEXEC_WALL=host code runs without one, as you.",
+            )
+        return self._in_sandboxes
+
+    def _make_ready(self, principal: Principal, request: ExecutionRequest, way: Way) -> Execution | Ready:
         """Check a request and put its source into a folder; or return the execution that it repeats."""
-        if request.sandboxed:
-            self._sandboxes()
-            check_for_sandbox(request)
+        way.check(request)
         checked = check_request(request, self._limits, self._directory)
         if checked.request.request_id is not None:
             known = self._store.by_request(principal.key, checked.request.request_id)
             if known is not None:
                 return known if known.ended else self._settler.settle(known)
         self._require_capacity(principal)
+        session = way.enter(principal.key, request)
         measured = request.harness is not None and request.harness.instructions is not None
         env = self._child_environment(checked, measured=measured)
         execution_id = secrets.token_hex(ID_BYTES)
@@ -135,7 +128,7 @@ class Submitter:
         except PyexecError:
             _discard(folder)
             raise
-        return _Ready(
+        return Ready(
             id=execution_id,
             owner=principal.key,
             checked=checked,
@@ -143,11 +136,12 @@ class Submitter:
             folder=folder,
             lock=folder / LOCK,
             placed=placed,
+            session=session,
         )
 
-    def _companions(self, main: _Ready) -> list[tuple[_Ready, RunPlan]]:
+    def _companions(self, main: Ready) -> list[tuple[Ready, RunPlan]]:
         """Do the same for the programs that its harness runs besides, which are parts of the same execution."""
-        found: list[tuple[_Ready, RunPlan]] = []
+        found: list[tuple[Ready, RunPlan]] = []
         harness = main.checked.request.harness or Harness()
         for number, request in enumerate(harness.companions, 1):
             checked = check_request(request, self._limits, self._directory)
@@ -155,7 +149,7 @@ class Submitter:
             env = self._child_environment(checked, measured=True)
             placed = place(folder, checked, env, self._limits.source)
             ready = replace(main, checked=checked, env=env, folder=folder, placed=placed)
-            plan = self._plan(ready)
+            plan = self._on_this_machine.plan(ready)
             if plan.prepare is None:
                 write_answer(folder, _answer(plan))
             found.append((ready, plan))
@@ -180,102 +174,60 @@ class Submitter:
             env.setdefault("PYTHONUNBUFFERED", "1")
         return env
 
-    def _sandboxes(self) -> Sandboxing:
-        if self._sandboxing is None:
-            raise WallUnavailableError(
-                "There are no sandboxes on this machine, because they need Linux.",
-                hint="With PYEXEC_WALL=host code runs without one, as you.",
-            )
-        return self._sandboxing
-
-    def _plan(self, ready: "_Ready") -> RunPlan:
-        request = ready.checked.request
-        if request.sandboxed:
-            return self._sandboxes().plan(ready.folder, ready.lock, ready.owner)
-        harness = request.harness or Harness()
-        plan = self._planner.plan(
-            Asked(
-                script=ready.placed.script,
-                module=request.module,
-                header_source=ready.placed.program.header_source,
-                tools=ready.placed.program.tools,
-                args=request.args,
-                use_uv=request.use_uv,
-                python_version=request.python_version,
-                dependencies=request.dependencies or (),
-                constraints=request.constraints,
-                index_url=request.index_url,
-                environment=request.environment,
-                keep_as=request.keep_as,
-                directory=ready.checked.directory,
-                project=request.script_content is None,
-                owner=ready.owner,
-                environ=ready.env,
-                folder=ready.folder,
-                holder_lock=ready.lock,
-                beside=harness.packages,
-                beside_lacking=harness.lacking,
-            )
-        )
-        if harness.packages:
-            ready.env[TOOLS_VARIABLE] = str(tools_link(ready.folder))
-        if plan.first_on_path is not None:
-            _put_first(ready.env, "PATH", plan.first_on_path)
-        return plan
-
     def _start(
-        self, execution: Execution, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]"
+        self, execution: Execution, ready: Ready, plan: RunPlan, companions: list[tuple[Ready, RunPlan]], way: Way
     ) -> None:
-        queue = self._folder.queue(execution.owner)
         write_descriptor(ready.folder, execution)
         if (plan.prepare is None or plan.prepare.only_tools) and (
             plan.environment is not None or execution.dependencies is not None
         ):
             write_answer(ready.folder, _answer(plan))
-        held = claim(ready.folder, queue, execution.id)
+        queue = self._folder.queue(execution.owner)
+        held = claim(ready.folder, ready.session.folder.queue if ready.session else queue, execution.id)
+        lines = (Line(folder=queue, entry=None if ready.session else held.entry, slots=self._limits.concurrent),)
+        if ready.session:
+            lines = (Line(folder=ready.session.folder.queue, entry=held.entry, slots=1), *lines)
         try:
             self._store.add(execution)
-            self._wall_for(ready).launch(self._launch(ready, plan, companions, queue, held))
+            way.wall.launch(self._launch(ready, plan, companions, way, lines, held.lock_fd))
         except PyexecError:
             self._store.forget(execution.owner, execution.id)
             raise
         finally:
             held.release()
 
-    def _wall_for(self, ready: "_Ready") -> Wall:
-        return self._sandboxes().wall if ready.checked.request.sandboxed else self._wall
-
-    def _build_environment(self, ready: "_Ready") -> Mapping[str, str]:
-        """Return the variables that what prepares it is run with; a caller of sandboxes has no say in these."""
-        if ready.checked.request.sandboxed:
-            return self._sandboxes().environments.build_environ
-        return {**ready.env, **patience(ready.env)}
-
     def _launch(
-        self, ready: "_Ready", plan: RunPlan, companions: "list[tuple[_Ready, RunPlan]]", queue: Path, held: Claim
+        self,
+        ready: Ready,
+        plan: RunPlan,
+        companions: list[tuple[Ready, RunPlan]],
+        way: Way,
+        lines: tuple[Line, ...],
+        lock_fd: int,
     ) -> Launch:
         half = self._limits.kept_output // 2
         harness = ready.placed.harness or Harness()
         programs = [(ready, plan), *companions]
         instructions = told(harness, ready.folder, [_planned(*one) for one in programs])
+        session = ready.session
         return Launch(
             execution_id=ready.id,
             folder=ready.folder,
-            queue=queue,
-            entry=held.entry,
-            slots=self._limits.concurrent,
-            lock_fd=held.lock_fd,
+            lines=lines,
+            session=None if session is None else {"folder": str(session.folder.path)},
+            keeper=None if session is None or session.session.keeper is None else Path(session.session.keeper),
+            lock_fd=lock_fd,
             argv=framed(plan.argv, harness),
             python_at=len(harness.before),
-            guest=_turn(ready) if harness.guest else None,
+            guest=way.turn(ready) if harness.guest else None,
             prepare=tuple(
-                Preparing(argv=planned.prepare.argv, env=self._build_environment(one), stdin=planned.prepare.stdin)
+                Preparing(argv=planned.prepare.argv, env=way.build_environ(one), stdin=planned.prepare.stdin)
                 for one, planned in programs
                 if planned.prepare is not None
             ),
             prepare_timeout=self._limits.prepare_timeout,
             cwd=str(ready.checked.directory),
-            env={} if ready.checked.request.sandboxed else ready.env,
+            env=way.environ(ready),
             stdin=ready.checked.request.stdin if instructions is None else instructions,
             timeout=ready.checked.request.timeout_seconds,
             head_bytes=half,
@@ -283,7 +235,7 @@ class Submitter:
         )
 
 
-def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution:
+def _new_record(principal: Principal, ready: Ready, plan: RunPlan, directory: str) -> Execution:
     checked, program = ready.checked, ready.placed.program
     request = checked.request
     kept = () if program.result is None else (_kept(ready.id, program.result),)
@@ -294,7 +246,7 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         kind="notebook" if program.tools and request.kind == "script" else request.kind,
         label=None if request.label is None else legible(request.label),
         request_id=request.request_id,
-        directory=DIRECTORY if request.sandboxed else legible(str(checked.directory)),
+        directory=directory,
         source=source_of(checked),
         strategy=plan.strategy,
         python=legible(plan.python),
@@ -303,6 +255,7 @@ def _new_record(principal: Principal, ready: _Ready, plan: RunPlan) -> Execution
         dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
         timeout_seconds=request.timeout_seconds,
         stream=request.stream,
+        session=ready.session.session.id if ready.session else None,
         created_at=time.time(),
     )
 
@@ -316,7 +269,7 @@ def _answer(plan: RunPlan) -> Answer:
     )
 
 
-def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
+def _planned(ready: Ready, plan: RunPlan) -> PlannedProgram:
     return PlannedProgram(
         plan=plan,
         env=ready.env,
@@ -326,19 +279,8 @@ def _planned(ready: _Ready, plan: RunPlan) -> PlannedProgram:
     )
 
 
-def _turn(ready: _Ready) -> dict[str, object]:
-    """Return what the guest is asked for; its text on stderr is for those who read no more than the streams."""
-    if ready.checked.request.sandboxed:
-        return turn_for_sandbox(ready.checked.request)
-    return {"path": str(ready.placed.script), "stdin": ready.checked.request.stdin is not None, "tell": True}
-
-
 def _kept(execution_id: str, name: str) -> str:
     return f"With its outputs it is kept as job-file://{execution_id}/{name}."
-
-
-def _put_first(env: dict[str, str], name: str, folder: Path) -> None:
-    env[name] = os.pathsep.join(path for path in (str(folder), env.get(name, "")) if path)
 
 
 def _discard(folder: Path) -> None:

@@ -48,6 +48,9 @@ IndexUrl = Annotated[str | None, Field(description="Package index in place of th
 EnvironmentName = Annotated[str | None, Field(description="A named environment to run in")]
 OptionalDirectory = Annotated[str | None, Field(description="Where relative paths start")]
 TimeoutSeconds = Annotated[float, Field(description="End the program after this long; 0: never")]
+OptionalSessionId = Annotated[
+    str | None, Field(description="Keeps variables, imports and files under this name; `new`: a made-up one")
+]
 EnvVars = Annotated[TextMap | None, Field(description="Variables; win over env_file")]
 EnvFile = Annotated[str | None, Field(description=".env file, relative to the directory")]
 Stdin = Annotated[str | None, Field(description="Text for standard input; else empty")]

@@ -28,7 +28,8 @@ _ANSWERS = (
     "rows, files as links. Top-level await, %magics and !commands work."
 )
 IN_A_SANDBOX = (
-    "Run Python as a notebook cell does, in a fresh sandbox: no network, no files of this machine, gone afterwards.\n\n"
+    "Run Python as a notebook cell does, in a sandbox: no network, no files of this machine; gone afterwards, or kept "
+    "as a session.\n\n"
     f"{_ANSWERS} numpy, pandas, polars, scipy, scikit-learn, matplotlib and more are there."
 )
 ON_THE_HOST = (
@@ -59,6 +60,8 @@ def _add_for_sandboxes(server: FastMCP, desk: Desk) -> None:
         context: Context,
         *,
         code: Code,
+        session_id: arg.OptionalSessionId = None,
+        python_version: arg.PythonVersion = None,
         timeout_seconds: arg.TimeoutSeconds = TIMEOUT_SECONDS,
         env_vars: arg.EnvVars = None,
         stdin: arg.Stdin = None,
@@ -71,6 +74,8 @@ def _add_for_sandboxes(server: FastMCP, desk: Desk) -> None:
         request = ExecutionRequest(
             kind=KIND,
             script_content=code,
+            session_id=session_id,
+            python_version=python_version,
             timeout_seconds=timeout_seconds,
             env_vars=env_vars or {},
             stdin=stdin,

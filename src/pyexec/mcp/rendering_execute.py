@@ -14,8 +14,15 @@ FILES = 20
 def render_python(result: PythonResult) -> str:
     """Return what a reader sees first: how it ended, what it printed, its value, what it showed."""
     exception = result.exception
-    plain = result.model_copy(update={"error": None if exception else result.error, "resolved_dependencies": None})
+    plain = result.model_copy(
+        update={
+            "error": None if exception and result.status == "failed" else result.error,
+            "resolved_dependencies": None,
+        }
+    )
     head, *rest = render_run(plain).split("\n\n", 1)
+    if result.session_id is not None:
+        head = f"{head} Session `{result.session_id}`."
     parts = [head]
     if exception is not None:
         parts.append(f"**{exception.type}**" + (f": {exception.message}" if exception.message else ""))

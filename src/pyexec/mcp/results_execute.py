@@ -43,6 +43,7 @@ class PythonResult(RunResult):
     """What came of the code, or the handle to a run that goes on."""
 
     success: bool = False
+    session_id: Optional[str] = None
     result: Optional[str] = None
     exception: Optional[PythonException] = None
     displays: Optional[list[Shown]] = None

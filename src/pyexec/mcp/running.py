@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyexec.quality.service import QualityService
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
+    from pyexec.sessions.service import SessionService
 
 CLIENT_CANCELLED = "The client cancelled the call."
 
@@ -35,6 +36,11 @@ class ServicesLike(Protocol):
     @property
     def executions(self) -> "ExecutionService":
         """Run and look after things."""
+        ...
+
+    @property
+    def sessions(self) -> "SessionService | None":
+        """Look after sessions; None where there can be none."""
         ...
 
     @property

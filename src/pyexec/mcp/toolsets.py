@@ -14,6 +14,7 @@ from pyexec.mcp.quality_tools import add_quality_tools
 from pyexec.mcp.run_tools import add_run_tools
 from pyexec.mcp.running import Desk
 from pyexec.mcp.scripts_tools import add_scripts_tools
+from pyexec.mcp.session_tools import add_session_tools
 from pyexec.mcp.start_tools import add_start_tools
 
 ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
@@ -25,6 +26,7 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "profiles": (add_profile_tools,),
     "quality": (add_quality_tools,),
     "execute": (add_execute_tools,),
+    "sessions": (add_session_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
 

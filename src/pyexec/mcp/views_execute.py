@@ -20,6 +20,7 @@ RESULT_CHARACTERS = 20_000
 CHART_CHARACTERS = 12_000
 TABLE_CHARACTERS = 6_000
 TEXT_CHARACTERS = 4_000
+LATE_CHARACTERS = 2_000
 PICTURES = 10
 PICTURE_BYTES = 1_000_000
 _MAGIC = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
@@ -52,6 +53,7 @@ def python_result(
         **fields,
         stderr=_stderr(base.stderr, turn),
         notes=notes or None,
+        session_id=reading.execution.session,
         success=base.status == "completed" and base.error is None,
         result=_clip(turn.value, RESULT_CHARACTERS),
         exception=_exception(turn.failure),
@@ -99,6 +101,9 @@ def _file_in(directory: str, file: TurnFile) -> PythonFile:
 
 def _own_notes(turn: Turn) -> list[str]:
     notes: list[str] = []
+    if turn.late:
+        text = "".join(one.text for one in turn.late)
+        notes.append(f"Printed by what an earlier cell has left running: {text[:LATE_CHARACTERS].rstrip()}")
     if turn.left_out:
         notes.append(f"{turn.left_out} displays were too large together and were left out.")
     if turn.broken:

@@ -2,11 +2,10 @@
 
 import fcntl
 import os
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyexec_guest.keeper.turn import is_locked
+from pyexec_guest.keeper.turn import is_locked, take_place
 
 LOCK = "lock"
 OUTCOME = "outcome.json"
@@ -26,21 +25,14 @@ class Claim:
 
 def claim(folder: Path, queue: Path, execution_id: str) -> Claim:
     """Lock a new execution's folder and stand it at the end of the line."""
-    queue.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = folder / LOCK
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    order = os.open(queue / ".order", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(order, fcntl.LOCK_EX)
-        # The clock may step back; the line may not.
-        last = int(os.pread(order, 32, 0) or b"0")
-        number = max(time.time_ns(), last + 1)
-        os.pwrite(order, f"{number:020d}".encode(), 0)
-        entry = f"{number:020d}-{execution_id}"
-        os.link(lock, queue / entry)
-    finally:
-        os.close(order)
+        entry = take_place(os.fspath(queue), os.fspath(lock), execution_id)
+    except BaseException:
+        os.close(fd)
+        raise
     return Claim(fd, entry)
 
 

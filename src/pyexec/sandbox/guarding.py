@@ -8,6 +8,7 @@ from pyexec_guest.keeper.linux import boot_id, start_ticks
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
 from pyexec_guest.keeper.supervisor import Ending, Usage
+from pyexec_guest.protocol import encode
 
 __all__ = [
     "Ending",
@@ -19,6 +20,7 @@ __all__ = [
     "StartError",
     "Usage",
     "boot_id",
+    "encode",
     "exit_of",
     "receive_orders",
     "signal_name",

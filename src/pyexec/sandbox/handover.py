@@ -41,14 +41,35 @@ def give_orders(connection: socket.socket, launch: Launch) -> None:
         ) from error
 
 
+def encode(message: dict[str, object]) -> bytes:
+    """Return a message to a keeper as it is sent."""
+    return protocol.encode(message)
+
+
+def receive_answer(connection: socket.socket, timeout: float) -> dict[str, object] | None:
+    """Return the one frame that a keeper answers with; None when it says none.
+
+    Raises:
+        OSError: It does not answer in time.
+    """
+    connection.settimeout(timeout)
+    decoder = protocol.Decoder(protocol.GUEST_FRAME + protocol.SMALL_FRAME)
+    try:
+        while data := connection.recv(65536):
+            for message in decoder.feed(data):
+                return message
+    except protocol.ProtocolError:
+        return None
+    return None
+
+
 def _orders(launch: Launch) -> dict[str, object]:
     return {
         "v": protocol.VERSION,
         "id": launch.execution_id,
         "folder": os.fspath(launch.folder),
-        "queue": os.fspath(launch.queue),
-        "entry": launch.entry,
-        "slots": launch.slots,
+        "lines": [(os.fspath(line.folder), line.entry, line.slots) for line in launch.lines],
+        "session": launch.session,
         "argv": launch.argv,
         "python_at": launch.python_at,
         "guest": launch.guest,

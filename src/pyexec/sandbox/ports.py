@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,20 +16,30 @@ class Preparing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line to stand in: its folder, the place that has been taken (None: the last one, later), how many may run."""
+
+    folder: Path
+    entry: str | None
+    slots: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
 
     Each of `prepare` is run first, and has `prepare_timeout`. One may leave `environment.json` in the execution's
     folder: with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what
     else the log shall tell about the environment. With `guest` the program is the guest, and that is its one turn.
+    `session` says by its `folder` which session the turn is in, `keeper` by its own which keeper has that already.
     """
 
     execution_id: str
     folder: Path
-    queue: Path
-    entry: str
-    slots: int
+    lines: tuple[Line, ...]
     lock_fd: int
+    session: Mapping[str, str] | None = None
+    keeper: Path | None = None
     argv: tuple[str, ...]
     python_at: int = 0
     guest: Mapping[str, object] | None = None
@@ -58,4 +68,15 @@ class Wall(Protocol):
 
     def close(self) -> None:
         """Let go of what this process holds for it; executions go on."""
+        ...
+
+
+class SessionKeeper(Protocol):
+    """Who has the interpreters of sessions."""
+
+    def ask(self, asked: Mapping[str, object], keeper: Path | None = None) -> Mapping[str, Any]:
+        """Have something done with sessions; empty where nobody is there who could. Blocks.
+
+        `keeper` is the folder of the keeper to ask; None: that of our own settings.
+        """
         ...

@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
 from pyexec.domain.sandboxes import SandboxSettings
+from pyexec.domain.sessions import SessionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
+from pyexec.settings.sessions import SESSION_VARIABLES
 
-Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits)
+Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits)
 
 # What we set for programs, and a server that one of them starts inherits.
 _SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
@@ -41,6 +43,7 @@ class Settings:
     limits: ExecutionLimits = field(default_factory=ExecutionLimits)
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
     sandboxes: SandboxSettings = field(default_factory=SandboxSettings)
+    sessions: SessionLimits = field(default_factory=SessionLimits)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -200,6 +203,7 @@ VARIABLES: tuple[Variable, ...] = (
         limit="fresh",
     ),
     *SANDBOX_VARIABLES,
+    *SESSION_VARIABLES,
 )
 
 
@@ -234,6 +238,7 @@ def load_settings(
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
         sandboxes=sandbox_settings(limits),
+        sessions=_with(SessionLimits(), limits),
         environ=environ,
         unknown_variables=_unknown(environ),
     )

@@ -97,6 +97,13 @@ class ExecutionStore:
                 found |= {row["source"]: from_values(row) for row in connection.execute(query).mappings()}
         return found
 
+    def in_session(self, owner: str, session: str, since: float, limit: int) -> list[Execution]:
+        """Return the latest records of a session since some moment, oldest first."""
+        query = self._of(owner, executions.c.session == session, executions.c.created_at >= since)
+        with self._database.reading() as connection:
+            rows = connection.execute(query.order_by(executions.c.number.desc()).limit(limit)).mappings().all()
+        return [from_values(row) for row in reversed(rows)]
+
     def those(self, owner: str, execution_ids: Sequence[str]) -> list[Execution]:
         """Return the records of these ids, as far as there are any; at most some hundred at once."""
         with self._database.reading() as connection:
@@ -213,11 +220,12 @@ def to_values(execution: Execution) -> dict[str, Any]:
 
 def from_values(values: Mapping[Any, Any]) -> Execution:
     """Read what `to_values` made."""
-    plain = {name: values[name] for name in _PLAIN_COLUMNS}
+    plain = {name: values[name] for name in _PLAIN_COLUMNS if name != "session"}
     dependencies = values["dependencies"]
     outcome = values["outcome"]
     return Execution(
         **plain,
+        session=values.get("session"),  # Not in folders that an earlier version has written.
         notes=tuple(values["notes"]),
         dependencies=None if dependencies is None else tuple(dependencies),
         outcome=outcome_from_json(outcome) if outcome else None,
@@ -238,6 +246,7 @@ _PLAIN_COLUMNS = (
     "python_version",
     "timeout_seconds",
     "stream",
+    "session",
     "created_at",
     "started_at",
     "pid",

@@ -2,7 +2,7 @@
 
 from sqlalchemy import JSON, Boolean, Column, Float, Index, Integer, MetaData, String, Table, UniqueConstraint
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised with each migration; SQLite keeps it as `user_version`, so that any server can ask cheaply."""
 
 metadata = MetaData()
@@ -31,7 +31,9 @@ executions = Table(
     Column("ended_at", Float),
     Column("pid", Integer),
     Column("outcome", JSON),
+    Column("session", String(64)),
     UniqueConstraint("owner", "request_id", name="uq_executions_owner_request_id"),
     Index("ix_executions_owner_number", "owner", "number"),
+    Index("ix_executions_owner_session_number", "owner", "session", "number"),
     Index("ix_executions_owner_state_number", "owner", "state", "number"),
 )

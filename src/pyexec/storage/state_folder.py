@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyexec.domain.errors import DiskFullError, StateUnusableError
 from pyexec.domain.principals import is_local
+from pyexec.storage.sessions import SessionFolders
 
 PRIVATE = 0o700
 _AUTOSAVED = "autosaved_scripts"
@@ -43,6 +44,11 @@ class StateFolder:
     def interpreters_cache(self) -> Path:
         """Versions of the interpreters seen so far."""
         return self.root / "interpreters.json"
+
+    @property
+    def sessions(self) -> SessionFolders:
+        """The folders of sessions."""
+        return SessionFolders(self.root / "sessions")
 
     def execution(self, execution_id: str) -> Path:
         """The folder of one execution."""

@@ -15,6 +15,7 @@ from pyexec_guest.keeper.output import OutputPump
 from pyexec_guest.keeper.record import Record
 from pyexec_guest.keeper.supervisor import Ending, StopRequest, Usage
 
+LOCK = "lock"
 QUEUE_LOOK_SECONDS = 2.0
 REASON_CHARACTERS = 4000
 PREPARE_LOG_BYTES = 256 * 1024
@@ -42,7 +43,8 @@ class Guarding:
         self.record = Record(self.folder)
         self.started_at: float | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
-        self._queue = turn.Queue(orders["queue"], orders["entry"], orders["slots"])
+        # One after the other: who waits for a session takes nobody's place among those who run.
+        self._lines = [turn.Queue(folder, entry, slots, self._join) for folder, entry, slots in orders["lines"]]
         self._queue_changed = True
 
     def run(self) -> None:
@@ -55,7 +57,7 @@ class Guarding:
             self.abandon()
             outcome = self.describe(Ending(cause="lost", reason=f"The keeper could not go on: {error}."))
         self._write_outcome(outcome)
-        next_in_line = self._queue.leave()
+        next_in_line = [execution_id for line in self._lines for execution_id in line.leave()]
         self.listener.close(self.folder)
         for execution_id in next_in_line:
             try:
@@ -71,13 +73,19 @@ class Guarding:
         """End whatever of it runs, because nothing can be written any more."""
         raise NotImplementedError
 
+    def _join(self, folder: str) -> str:
+        return turn.take_place(folder, os.path.join(self.folder, LOCK), self.orders["id"])
+
     def _wait_turn(self) -> "dict[str, Any] | None":
         look_at = 0.0
+        lines = list(self._lines)
         while not self.stop.asked:
             if self._queue_changed or time.monotonic() >= look_at:
                 self._queue_changed = False
-                position = self._queue.position()
-                if position == 0:
+                position = 0
+                while lines and (position := lines[0].position()) == 0:
+                    del lines[0]
+                if not lines:
                     return None
                 look_at = time.monotonic() + QUEUE_LOOK_SECONDS + position * 0.01
             self.loop.run_until(lambda: self.stop.asked or self._queue_changed, look_at)

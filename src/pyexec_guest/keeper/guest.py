@@ -7,7 +7,7 @@ it is not believed: whoever reads it judges it. The files that it sends are writ
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from pyexec_guest import protocol
@@ -35,6 +35,7 @@ class GuestLink:
         positions: Reads all output there is now; returns how many bytes each stream has had.
         on_display: Hears what kind of display came.
         connection: To a guest that is there already; None: one that will be started, and inherits `guests_end`.
+        earlier: The turns before it on this connection; what is still said of one of those is kept as having come late.
         files: The folder for files that the guest sends; None where none may come.
         on_end: Hears that the guest says no more: it has ended, or has been let go of because of what it said.
 
@@ -52,10 +53,12 @@ class GuestLink:
         on_display: "Callable[[str], None]",
         *,
         connection: "GuestConnection | None" = None,
+        earlier: "Collection[str]" = (),
         files: "str | None" = None,
         on_end: "Callable[[], None] | None" = None,
     ) -> None:
         self._request = {"last": True, **request, "op": "run", "turn": secrets.token_hex(16)}
+        self._earlier = frozenset(earlier)
         self._positions = positions
         self._on_display = on_display
         self._on_end = on_end
@@ -83,6 +86,11 @@ class GuestLink:
     def guests_end(self) -> int:
         """The descriptor that a guest inherits, where it is to be started."""
         return -1 if self._theirs is None else self._theirs.fileno()
+
+    @property
+    def turn(self) -> str:
+        """The turn's id, which the guest repeats in all it says of it."""
+        return str(self._request["turn"])
 
     @property
     def is_open(self) -> bool:
@@ -127,6 +135,8 @@ class GuestLink:
                 self._break_off("it does not speak as a guest of this version does")
                 return
             self._connection.send(self._request, large=True)
+        if kind == "late" and message.get("turn") in self._earlier:
+            message = {**message, "turn": self.turn}
         fault = self._fault_of(message) if self._judges and kind != "hello" else None
         if fault is not None:
             self._break_off(fault)

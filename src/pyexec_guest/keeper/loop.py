@@ -17,7 +17,7 @@ class Loop:
         self._timers: list[Callable[[float], float | None]] = []
         self._on_signal: dict[int, Callable[[], None]] = {}
 
-    def add_reader(self, fd: int, callback: "Callable[[], None]") -> None:
+    def add_reader(self, fd: int, callback: "Callable[[], object]") -> None:
         """Call `callback` whenever `fd` can be read."""
         self.selector.register(fd, selectors.EVENT_READ, callback)
 

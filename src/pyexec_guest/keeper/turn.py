@@ -8,7 +8,9 @@ does not count. Whoever ends wakes the next in line; a slow look around covers k
 import fcntl
 import os
 import socket
+import time
 from bisect import bisect_left
+from collections.abc import Callable
 from contextlib import suppress
 
 from pyexec_guest import protocol
@@ -18,13 +20,17 @@ from pyexec_guest.keeper.places import connect_in
 class Queue:
     """The line that one execution stands in."""
 
-    def __init__(self, folder: str, entry: str, slots: int) -> None:
+    def __init__(self, folder: str, entry: "str | None", slots: int, join: "Callable[[str], str]") -> None:
+        """`entry` is its place; None: `join` is told the folder and takes the last one, when it is first asked for."""
         self._folder = folder
         self._entry = entry
         self._slots = slots
+        self._join = join
 
     def position(self) -> int:
         """Return about how many others must end before this one may run; 0 means go."""
+        if self._entry is None:
+            self._entry = self._join(self._folder)
         entries = self._entries()
         ahead = 0
         for entry in entries:
@@ -37,6 +43,8 @@ class Queue:
 
     def leave(self) -> "list[str]":
         """Give up the place; return the ids of those who should look again."""
+        if self._entry is None:
+            return []
         path = os.path.join(self._folder, self._entry)
         if os.path.exists(path):
             os.unlink(path)
@@ -52,6 +60,23 @@ class Queue:
         with suppress(OSError):  # Somebody else may have cleared it away.
             os.unlink(path)
         return False
+
+
+def take_place(folder: str, lock: str, execution_id: str) -> str:
+    """Stand an execution, whose lock this is, at the end of a line; return the name of its entry."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    order = os.open(os.path.join(folder, ".order"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(order, fcntl.LOCK_EX)
+        # The clock may step back; the line may not.
+        last = int(os.pread(order, 32, 0) or b"0")
+        number = max(time.time_ns(), last + 1)
+        os.pwrite(order, f"{number:020d}".encode(), 0)
+        entry = f"{number:020d}-{execution_id}"
+        os.link(lock, os.path.join(folder, entry))
+    finally:
+        os.close(order)
+    return entry
 
 
 def id_of(entry: str) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 from pyexec.domain.errors import PyexecError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.processes.programs import Program
+from pyexec.sandbox.forks import Usage as BoxUsage
 from pyexec.sandbox.guarding import (
     Ending,
     Guarding,
-    GuestConnection,
     GuestLink,
     OutputPump,
     StartError,
@@ -29,12 +29,9 @@ from pyexec.sandbox.guarding import (
 from pyexec.storage import artifacts
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
+from pyexec.walls.bubblewrap.stays import House, Stay
 
-INTERRUPT_SECONDS = 0.8
 CLOSE_SECONDS = 10.0
-
-TakeBox = Callable[[Path], Box]
-"""Takes the folder of an environment; returns a sandbox that nobody has used, after a while."""
 
 
 class SandboxGuard(Guarding):
@@ -43,13 +40,13 @@ class SandboxGuard(Guarding):
     Args:
         orders: What the server has ordered.
         connection: The server's.
-        take_box: See `TakeBox`.
+        house: Gives it a sandbox.
     """
 
-    def __init__(self, orders: dict[str, Any], connection: socket.socket, take_box: TakeBox) -> None:
+    def __init__(self, orders: dict[str, Any], connection: socket.socket, house: House) -> None:
         super().__init__(orders, connection)
-        self._take_box = take_box
-        self._box: Box | None = None
+        self._house = house
+        self._stay: Stay | None = None
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.loop.add_reader(self._woken, self._on_wake)
 
@@ -58,8 +55,8 @@ class SandboxGuard(Guarding):
         try:
             super().run()
         finally:
-            if self._box is not None:
-                self._box.close()
+            if self._stay is not None:
+                self._stay.close()
             self.loop.close()
             for fd in (self._woken, self._waking):
                 os.close(fd)
@@ -75,8 +72,8 @@ class SandboxGuard(Guarding):
 
     def abandon(self) -> None:
         """See `Guarding.abandon`."""
-        if self._box is not None:
-            self._box.kill()
+        if self._stay is not None:
+            self._stay.leave(alive=False, reason="its keeper could not go on")
 
     def run_step(self, step: dict[str, Any], pump: OutputPump, deadline: float) -> Ending:
         """See `Guarding.run_step`."""
@@ -101,81 +98,112 @@ class SandboxGuard(Guarding):
 
     def _run(self) -> dict[str, Any]:
         try:
-            box = self._wait_box()
+            stay = self._wait_stay()
         except PyexecError as error:
             return self.describe(Ending(cause="start_failed", reason=error.sentence()))
-        if box is None:
+        if stay is None:
             return self.cancelled()
-        self._box = box
+        self._stay = stay
+        box = stay.box
+        late = stay.late()
         out, err = self.open_pumps()
         for pump, fd in zip((out, err), box.sandbox.output, strict=True):
             os.set_blocking(fd, False)
             pump.attach(os.dup(fd))
         ended = self._when_readable(box.sandbox.news)
+        before = box.usage()
         link = GuestLink(
             self.loop,
             self.folder,
-            self.orders["guest"],
+            {**self.orders["guest"], **stay.request},
             lambda: [out.catch_up(), err.catch_up()],
             self.on_display,
-            connection=GuestConnection(box.sandbox.socket),
+            connection=stay.connection,
+            earlier=stay.earlier,
             files=os.path.join(self.folder, artifacts.FOLDER),
         )
         try:
+            stay.began(link.turn)
+            link.note_late(late)
             self.on_start(_started(box))
-            ending = self._until_ended(box, ended, link)
+            ending = self._until_ended(stay, ended, link, before)
         finally:
-            link.close()
+            link.close(keep=link.ended)
             out.close()
             err.close()
+            if not ended:
+                self.loop.remove_reader(box.sandbox.news)
+        told = stay.leave(alive=link.ended and link.broken is None, reason=self._why_session_ends(ending, link))
+        if told is None and ending.cause != "exited":
+            told = stay.kept
+        if told is not None:
+            ending.reason = f"{ending.reason} {told}" if ending.reason else told
         return self.describe(ending)
 
-    def _wait_box(self) -> Box | None:
+    def _why_session_ends(self, ending: Ending, link: GuestLink) -> str | None:
+        """Return the reason where it is not in how its sandbox has ended."""
+        if link.broken is not None:
+            return f"its interpreter said what none of ours says: {link.broken}"
+        if ending.stopped_by == "SIGKILL":
+            return "an execution in it had to be killed"
+        return None
+
+    def _wait_stay(self) -> Stay | None:
         """Wait for a sandbox; None when the execution is to end before there is one.
 
         Raises:
             PyexecError: There will be none.
         """
-        waiting = _Waiting(self._take_box, _environment_of(self.orders), self._wake)
+        prefix = _environment_of(self.orders)
+        waiting = _Waiting(lambda: self._house.stay(prefix, self.orders.get("session")), prefix, self._wake)
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
         return waiting.take()
 
-    def _until_ended(self, box: Box, ended: list[bool], link: GuestLink) -> Ending:
+    def _until_ended(self, stay: Stay, ended: list[bool], link: GuestLink, before: BoxUsage | None) -> Ending:
+        box = stay.box
         timeout: float = self.orders["timeout"]
         deadline = time.monotonic() + timeout if timeout else None
         ending = Ending()
-        self.loop.run_until(
-            lambda: link.ended or bool(ended) or self.stop.asked or link.broken is not None, deadline
-        )
+        self.loop.run_until(lambda: link.ended or bool(ended) or self.stop.asked or link.broken is not None, deadline)
         if link.broken is not None:
             # However it may go on or end from here, it is not ours any more.
             ending.cause = "signalled"
             ending.reason = f"Its sandbox was ended: the interpreter in it said what none of ours says ({link.broken})."
         elif link.exit_code is not None:
-            # What is left in it is ended with it; nobody has to wait for that.
+            # What is left in it is ended with it, or stays in its session; nobody has to wait for that.
             ending.cause, ending.exit_code = "exited", link.exit_code
         elif not ended:
             ending.cause = "cancelled" if self.stop.asked else "timed_out"
             ending.reason = self.stop.reason if self.stop.asked else f"It ran longer than {timeout:g} s."
-            self._escalate(box, link, ended, ending)
+            self._escalate(stay, link, ended, ending)
+        elif (why := stay.ended_by()) is not None:
+            ending.cause, ending.reason = "cancelled", f"Its session was ended: {why}."
         if link.exit_code is None:
             how = box.wait_ended(CLOSE_SECONDS) if link.broken is None else None
             box.kill()
             _add(ending, how)
-        usage = box.usage()
-        if usage is not None:
-            self.usage = Usage(
-                # Where only the sum of both is known it counts as the program's own.
-                user_seconds=usage.user_seconds or usage.cpu_seconds - usage.system_seconds,
-                system_seconds=usage.system_seconds,
-                peak_rss_bytes=usage.peak_memory,
-            )
-            if usage.out_of_memory and ending.cause != "out_of_memory":
-                told = f"A process in it was killed because all together reached the limit of {_megabytes(box)} MB."
-                ending.reason = f"{ending.reason} {told}" if ending.reason else told
+        self._note_usage(box, ending, before)
         return ending
 
-    def _escalate(self, box: Box, link: GuestLink, ended: list[bool], ending: Ending) -> None:
+    def _note_usage(self, box: Box, ending: Ending, before: BoxUsage | None) -> None:
+        usage = box.usage()
+        if usage is None:
+            return
+        used = usage.cpu_seconds, usage.user_seconds, usage.system_seconds
+        had = (before.cpu_seconds, before.user_seconds, before.system_seconds) if before else (0.0, 0.0, 0.0)
+        together, user, system = (max(0.0, now - then) for now, then in zip(used, had, strict=True))
+        self.usage = Usage(
+            # Where only the sum of both is known it counts as the program's own.
+            user_seconds=user or together - system,
+            system_seconds=system,
+            peak_rss_bytes=usage.peak_memory,
+        )
+        killed = usage.out_of_memory - (before.out_of_memory if before else 0)
+        if killed > 0 and ending.cause != "out_of_memory":
+            told = f"A process in it was killed because all together reached the limit of {_megabytes(box)} MB."
+            ending.reason = f"{ending.reason} {told}" if ending.reason else told
+
+    def _escalate(self, stay: Stay, link: GuestLink, ended: list[bool], ending: Ending) -> None:
         """Interrupt, so that what was shown up to then arrives; then kill."""
         if not self.stop.kill:
             self._note(signal.SIGINT, ending)
@@ -183,16 +211,14 @@ class SandboxGuard(Guarding):
             if link.is_open:
                 link.interrupt()
             else:
-                box.interrupt()
-            self.loop.run_until(
-                lambda: link.ended or bool(ended) or self.stop.kill, time.monotonic() + INTERRUPT_SECONDS
-            )
+                stay.box.interrupt()
+            self.loop.run_until(lambda: link.ended or bool(ended) or self.stop.kill, time.monotonic() + stay.patience)
             if link.exit_code is not None:
                 ending.exit_code = link.exit_code
                 return
         if not ended:
             self._note(signal.SIGKILL, ending)
-            box.kill()
+            stay.box.kill()
 
     def _note(self, number: int, ending: Ending) -> None:
         ending.stopped_by = signal_name(number)
@@ -220,20 +246,20 @@ class SandboxGuard(Guarding):
 class _Waiting:
     """Waits for a sandbox on a thread, so that whoever wants the execution to end is heard meanwhile."""
 
-    def __init__(self, take_box: TakeBox, environment: Path, wake: Callable[[], None]) -> None:
-        self._take_box = take_box
+    def __init__(self, make: Callable[[], Stay], environment: Path, wake: Callable[[], None]) -> None:
+        self._make = make
         self._environment = environment
         self._wake = wake
         self._lock = threading.Lock()
         self._given_up = False
-        self._box: Box | None = None
+        self._stay: Stay | None = None
         self._error: PyexecError | None = None
         self.over = False
         self._thread = threading.Thread(target=self._work, name="sandbox")
         self._thread.start()
 
-    def take(self) -> Box | None:
-        """Return the sandbox; None when it is not there yet, and then nobody will have it.
+    def take(self) -> Stay | None:
+        """Return where it runs; None when that is not there yet, and then nobody will have it.
 
         Raises:
             PyexecError: There will be none.
@@ -242,30 +268,30 @@ class _Waiting:
             self._given_up = True
             if self._error is not None:
                 raise self._error
-            return self._box
+            return self._stay
 
     def _work(self) -> None:
-        box: Box | None = None
+        stay: Stay | None = None
         error: PyexecError | None = WallUnavailableError(
             "A fault of ours kept the sandbox from being made.", hint="The log of the keeper of sandboxes says more."
         )
         try:
-            box, error = self._take_box(self._environment), None
+            stay, error = self._make(), None
         except PyexecError as raised:
             error = raised
         except FileNotFoundError:
             error = WallUnavailableError(f"The environment {self._environment} is gone.", hint="Try again.")
         finally:
-            self._hand_over(box, error)
+            self._hand_over(stay, error)
 
-    def _hand_over(self, box: Box | None, error: PyexecError | None) -> None:
+    def _hand_over(self, stay: Stay | None, error: PyexecError | None) -> None:
         with self._lock:
-            self._box, self._error, self.over = box, error, True
+            self._stay, self._error, self.over = stay, error, True
             if not self._given_up:
                 self._wake()
                 return
-        if box is not None:
-            box.close()
+        if stay is not None:
+            stay.close()
 
 
 def _megabytes(box: Box) -> int:

@@ -5,6 +5,7 @@ leaves when it has had nothing to do and nobody to serve for a while. Servers co
 first byte they send says what they want:
 
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
+    s   something is to be done with sessions: then comes what, as one frame, and the answer is another
     h   nothing; the keeper stays while this connection does
 """
 
@@ -20,11 +21,14 @@ from pathlib import Path
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.claims import LOCK
-from pyexec.sandbox.guarding import Loop, receive_orders
+from pyexec.sandbox.guarding import Loop, encode, receive_orders
 from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
 from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
 from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
+from pyexec.walls.bubblewrap.sessions.answers import answer
+from pyexec.walls.bubblewrap.sessions.sessions import Sessions
+from pyexec.walls.bubblewrap.stays import House
 
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
@@ -39,8 +43,10 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """Serves connections until it is told to end, or has been idle for long enough."""
 
-    def __init__(self, families: Families, server: socket.socket) -> None:
+    def __init__(self, families: Families, sessions: Sessions, server: socket.socket) -> None:
         self._families = families
+        self._sessions = sessions
+        self._house = House(families.sandbox, sessions)
         self._server = server
         self._loop = Loop()
         self._lock = threading.Lock()
@@ -66,6 +72,7 @@ class Keeper:
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
+        self._sessions.close("lost: the keeper of its sandbox was asked to end")
         self._families.close()
 
     def _on_terminate(self) -> None:
@@ -73,7 +80,7 @@ class Keeper:
 
     def _is_idle(self) -> bool:
         with self._lock:
-            if self._threads:
+            if self._threads or self._sessions.count():
                 self._idle_since = time.monotonic()
             return time.monotonic() - self._idle_since > IDLE_SECONDS
 
@@ -94,6 +101,8 @@ class Keeper:
             request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
             if request == b"k" and len(fds) == 1:
                 self._guard(connection, fds[0])
+            elif request == b"s":
+                self._answer(connection)
             elif request == b"h":
                 self._stay(connection)
         except OSError as error:
@@ -110,7 +119,7 @@ class Keeper:
             orders = receive_orders(connection, ORDERS_SECONDS)
             if orders is None:
                 return
-            guard = SandboxGuard(orders, connection, self._families.sandbox)
+            guard = SandboxGuard(orders, connection, self._house)
             with self._lock:
                 self._guards.add(guard)
             if self._ending:
@@ -122,6 +131,11 @@ class Keeper:
                     self._guards.discard(guard)
         finally:
             os.close(lock)
+
+    def _answer(self, connection: socket.socket) -> None:
+        asked = receive_orders(connection, ORDERS_SECONDS)
+        if asked is not None:
+            connection.sendall(encode(answer(self._sessions, asked)))
 
     def _stay(self, connection: socket.socket) -> None:
         """Wait until a server hangs up."""
@@ -152,7 +166,7 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     os.write(lock, f"{os.getpid()}\n".encode())  # For people.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
-        keeper = Keeper(Families(orders, inside_of), _listen(orders.folder))
+        keeper = Keeper(Families(orders, inside_of), Sessions(orders.folder, orders.sessions), _listen(orders.folder))
     except PyexecError as error:
         _say(error.sentence())
         return 1

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pyexec.domain.limits import SandboxLimits
+from pyexec.domain.sessions import SessionLimits
 
 UP = "up"
 """What the keeper says on standard output once it can be reached."""
@@ -23,6 +24,7 @@ class KeeperOrders:
         ready: How many sandboxes of each environment are kept ready.
         preloaded: What is imported ahead; None: as much of what usually is as the environment has.
         waived: The limits that need not be held.
+        sessions: Limits of sessions.
         environ: What our own interpreter and the package installer need to start.
         version: Of pyexec.
     """
@@ -34,6 +36,7 @@ class KeeperOrders:
     ready: int = 2
     preloaded: tuple[str, ...] | None = None
     waived: tuple[str, ...] = ()
+    sessions: SessionLimits = field(default_factory=SessionLimits)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     version: str
 
@@ -52,5 +55,6 @@ class KeeperOrders:
                 "limits": SandboxLimits(**values["limits"]),
                 "preloaded": None if values["preloaded"] is None else tuple(values["preloaded"]),
                 "waived": tuple(values["waived"]),
+                "sessions": SessionLimits(**values["sessions"]),
             }
         )

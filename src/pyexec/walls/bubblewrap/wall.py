@@ -4,13 +4,14 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyexec.domain.errors import KeeperUnavailableError, WallUnavailableError
 from pyexec.processes.programs import start_detached
-from pyexec.sandbox.handover import give_orders
+from pyexec.sandbox.handover import encode, give_orders, receive_answer
 from pyexec.sandbox.places import connect_in
 from pyexec.sandbox.ports import Launch
 from pyexec.storage.locks import held
@@ -18,6 +19,7 @@ from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
 
 START_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
+ASK_SECONDS = 30.0
 ATTEMPTS = 2
 
 
@@ -46,7 +48,7 @@ class BubblewrapWall:
             WallUnavailableError: The wall cannot be had.
         """
         for attempt in range(1, ATTEMPTS + 1):
-            with self._connected() as connection:
+            with self._connected(launch.keeper) as connection:
                 try:
                     socket.send_fds(connection, [b"k"], [launch.lock_fd])
                     give_orders(connection, launch)
@@ -64,9 +66,22 @@ class BubblewrapWall:
                 self._staying.close()
                 self._staying = None
 
+    def ask(self, asked: Mapping[str, object], keeper: Path | None = None) -> Mapping[str, Any]:
+        """See `SessionKeeper.ask`."""
+        connection = self._try_connect(keeper)
+        if connection is None:
+            return {}
+        with connection:
+            try:
+                connection.sendall(b"s" + encode(dict(asked)))
+                return receive_answer(connection, ASK_SECONDS) or {}
+            except OSError:
+                return {}
+
     @contextmanager
-    def _connected(self) -> Generator[socket.socket]:
-        connection = self._connect()
+    def _connected(self, keeper: Path | None) -> Generator[socket.socket]:
+        # Where the keeper of a session is gone, so is the session: any keeper can tell.
+        connection = (self._try_connect(keeper) if keeper is not None else None) or self._connect()
         with connection:
             yield connection
 
@@ -93,11 +108,11 @@ class BubblewrapWall:
         if self._staying is not None:
             self._staying.sendall(b"h")
 
-    def _try_connect(self) -> socket.socket | None:
+    def _try_connect(self, folder: Path | None = None) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(CONNECT_SECONDS)
         try:
-            connect_in(self._orders.folder, connection)
+            connect_in(folder or self._orders.folder, connection)
         except OSError:
             connection.close()
             return None

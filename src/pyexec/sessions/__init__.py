@@ -1,0 +1,1 @@
+"""Live interpreters and what belongs to them, as servers see them."""

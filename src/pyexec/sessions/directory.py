@@ -1,0 +1,111 @@
+"""The sessions of each principal: found, made, refused."""
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+
+from pyexec.domain.errors import InvalidArgumentError, NotFoundError, SessionBusyError
+from pyexec.domain.sessions import NEW_ID, Session, SessionLimits, check_session_id, ended_error
+from pyexec.storage.sessions import SessionFolder, SessionFolders
+
+ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A session and its folder."""
+
+    session: Session
+    folder: SessionFolder
+
+
+class SessionDirectory:
+    """Knows the sessions by their folders. Methods block on the disk, for less than a millisecond each."""
+
+    def __init__(self, folders: SessionFolders, limits: SessionLimits) -> None:
+        self._folders = folders
+        self._limits = limits
+
+    def enter(self, owner: str, session_id: str, *, python: str | None, environment: str | None) -> Found:
+        """Return a session that something is to be run in; make it if there is none.
+
+        Raises:
+            InvalidArgumentError: It can be no id, or the session has another interpreter than is asked for.
+            SessionEndedError: It has ended.
+            SessionBusyError: Too many wait for their turn in it.
+        """
+        if session_id == NEW_ID:
+            session_id = f"s{secrets.token_hex(ID_BYTES)}"
+        folder = self._folders.of(owner, check_session_id(session_id))
+        session = folder.read()
+        if session is None:
+            folder.create(session_id, owner, python=python, environment=environment)
+            session = folder.read()
+            if session is None:
+                raise SessionBusyError(f"Session {session_id!r} is just being closed.", hint="Try again.")
+        _see_that_it_fits(session, python, environment)
+        if session.end is not None:
+            raise ended_error(session)
+        self._see_that_there_is_room(session_id, folder)
+        return Found(session, folder)
+
+    def find(self, owner: str, session_id: str) -> Found:
+        """Return a session.
+
+        Raises:
+            NotFoundError: This owner has none of that id.
+        """
+        folder = self._folders.of(owner, session_id)
+        session = folder.read()
+        if session is None:
+            raise NotFoundError(
+                f"There is no session {session_id[:64]!r}.", hint="list_sessions shows those there are."
+            )
+        return Found(session, folder)
+
+    def all_of(self, owner: str) -> list[Found]:
+        """Return an owner's sessions, the latest used first."""
+        found = [Found(session, folder) for folder in self._folders.all_of(owner) if (session := folder.read())]
+        return sorted(found, key=lambda one: -one.session.used_at)
+
+    def remove_expired(self, now: float) -> int:
+        """Remove the folders that nobody has come back to for so long; return how many there were."""
+        removed = 0
+        for folder in self._folders.all():
+            session = folder.read()
+            if session is None or session.state == "live":
+                continue
+            since = session.end.ended_at if session.end else session.used_at
+            if now - since > self._limits.kept and not waiting_in(folder):
+                folder.remove()
+                removed += 1
+        return removed
+
+    def _see_that_there_is_room(self, session_id: str, folder: SessionFolder) -> None:
+        waiting = len(waiting_in(folder))
+        if waiting > self._limits.waiting:
+            raise SessionBusyError(
+                f"{waiting - 1} executions wait for their turn in session {session_id!r}; at most "
+                f"{self._limits.waiting} may.",
+                hint="Wait for some to end, cancel them, or use another session.",
+            )
+
+
+def waiting_in(folder: SessionFolder) -> list[str]:
+    """Return the entries of the line before a session, whoever runs in it the first."""
+    with suppress(OSError):
+        return sorted(name for name in os.listdir(folder.queue) if not name.startswith("."))
+    return []
+
+
+def _see_that_it_fits(session: Session, python: str | None, environment: str | None) -> None:
+    for name, asked, has in (
+        ("python_version", python, session.python),
+        ("environment", environment, session.environment),
+    ):
+        if asked is not None and asked != has:
+            raise InvalidArgumentError(
+                f"{name} is {asked!r}, and session {session.id!r} was made with {has or 'the usual one'!r}.",
+                hint="Leave it out, or use another session_id.",
+            )

@@ -1,0 +1,13 @@
+"""Which session an execution was in."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Add the column."""
+    op.add_column("executions", sa.Column("session", sa.String(64)))
+    op.create_index("ix_executions_owner_session_number", "executions", ["owner", "session", "number"])

@@ -1,0 +1,1 @@
+"""Sessions, as the keeper of their sandboxes has them."""

@@ -1,0 +1,321 @@
+"""All sessions of one keeper: made, entered for a turn, left, ended."""
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyexec.domain.errors import (
+    NotFoundError,
+    SandboxesFullError,
+    SessionBusyError,
+    SessionsFullError,
+)
+from pyexec.domain.limits import MEGABYTE
+from pyexec.domain.sessions import SessionLimits, ended_error, span
+from pyexec.sandbox.guarding import GuestConnection, Loop, signal_name
+from pyexec.storage.sessions import SessionFolder
+from pyexec.walls.bubblewrap.boxes import Box, Cause
+from pyexec.walls.bubblewrap.sessions.live import LiveSession
+from pyexec.walls.bubblewrap.sessions.sitter import Sitter
+
+ENDED_SECONDS = 2.0
+ENTER_SECONDS = 30.0
+INFO_SECONDS = 5.0
+IDLE_ENOUGH_SECONDS = 60.0
+"""A session that was used more recently does not make room for one of somebody else."""
+EVICTIONS = 4
+
+MakeBox = Callable[[], Box]
+
+
+class Sessions:
+    """Holds the sandboxes that stay. May be used from several threads.
+
+    Args:
+        keeper: The folder of the keeper, by which servers find it.
+        limits: Of sessions.
+    """
+
+    def __init__(self, keeper: Path, limits: SessionLimits) -> None:
+        self._keeper = keeper
+        self._limits = limits
+        self._lock = threading.Condition()
+        self._live: dict[Path, LiveSession] = {}
+        self._sitter: Sitter | None = None
+
+    def enter(self, folder: SessionFolder, prefix: Path, make_box: MakeBox) -> LiveSession:
+        """Return a session that nobody else speaks with until it is left; start its interpreter where it is new.
+
+        Blocks until it is free, and until there is a sandbox.
+
+        Raises:
+            NotFoundError: There is no such session any more.
+            SessionEndedError: It has ended.
+            SessionBusyError: Somebody speaks with it for too long.
+            SessionsFullError: Its owner has too many, and all are at work.
+            PyexecError: There is no sandbox for it; see `Families.sandbox`.
+        """
+        live = self._free(folder.path)
+        if live is not None:
+            self._watching().rise(live)
+            if live.connection.is_open and live.ended is None:
+                return live
+            self.dismiss(live, how_it_ended(live.box))
+        session = folder.read()
+        if session is None:
+            raise NotFoundError(f"The session in {folder.path.name} has been closed.")
+        if session.end is not None:
+            raise ended_error(session)
+        return self._begin(folder, prefix, make_box)
+
+    def leave(self, live: LiveSession) -> None:
+        """Let others have it; it lives on."""
+        live.used = time.monotonic()
+        live.folder.note_use()
+        sitter = self._watching()
+        with self._lock:
+            if live.ended is None:
+                sitter.sit(live)
+                live.busy = False
+                self._lock.notify_all()
+                return
+        self._put_away(live)  # Somebody has ended it just now.
+
+    def end(self, live: LiveSession, reason: str, *, only_idle: bool = False) -> None:
+        """End one, whoever speaks with it; blocks until nothing of it is left. The first reason counts."""
+        with self._lock:
+            if live.ended is not None or (only_idle and live.busy):
+                return
+            live.ended = reason
+            busy, live.busy = live.busy, True
+        if busy:
+            live.box.kill()  # Whoever has it notices, and puts it away.
+            self._await_gone(live)
+        else:
+            self._watching().rise(live)
+            self._put_away(live)
+
+    def dismiss(self, live: LiveSession, reason: str) -> None:
+        """End one that the caller has entered; blocks until nothing of it is left."""
+        live.ended = live.ended or reason
+        self._put_away(live)
+
+    def end_in(self, folder: Path, reason: str, *, renew: bool) -> bool:
+        """End the session of a folder; tell whether it lived. With `renew` the next turn in it starts another one."""
+        with self._lock:
+            live = self._live.get(folder)
+        if live is None:
+            return False
+        live.renewed = renew
+        self.end(live, reason)
+        return True
+
+    def look(self, owner: Path) -> dict[str, dict[str, Any]]:
+        """Return what is known of the live sessions of one owner, by the names of their folders."""
+        with self._lock:
+            found = [live for live in self._live.values() if live.owner == owner]
+        return {live.folder.path.name: self._describe(live) for live in found}
+
+    def info(self, folder: Path) -> dict[str, Any]:
+        """Return what the guest of a session says about itself, which is not to be believed; {} where it is busy."""
+        with self._lock:
+            live = self._live.get(folder)
+            if live is None or live.busy:
+                return {} if live is None else self._describe(live)
+            live.busy = True
+        self._watching().rise(live)
+        told = _ask(live) if live.connection.is_open else None
+        if live.ended is None and live.connection.is_open:
+            self.leave(live)
+        else:
+            self.dismiss(live, how_it_ended(live.box))
+            return {}
+        return {**self._describe(live), "guest": told}
+
+    def count(self) -> int:
+        """Return how many live."""
+        with self._lock:
+            return len(self._live)
+
+    def close(self, reason: str) -> None:
+        """End all."""
+        with self._lock:
+            found = list(self._live.values())
+        for live in found:
+            self.end(live, reason)
+        if self._sitter is not None:
+            self._sitter.close()
+
+    # -- beginning -------------------------------------------------------------------------------------------------
+
+    def _free(self, folder: Path) -> LiveSession | None:
+        """Return the live session of a folder once nobody speaks with it, as taken."""
+        with self._lock:
+            freed = self._lock.wait_for(
+                lambda: (live := self._live.get(folder)) is None or not live.busy, ENTER_SECONDS
+            )
+            live = self._live.get(folder)
+            if not freed:
+                raise SessionBusyError("Somebody else works in this session for too long.", hint="Try again.")
+            if live is not None:
+                live.busy = True
+            return live
+
+    def _await_gone(self, live: LiveSession) -> None:
+        with self._lock:
+            self._lock.wait_for(lambda: self._live.get(live.folder.path) is not live, ENTER_SECONDS)
+
+    def _begin(self, folder: SessionFolder, prefix: Path, make_box: MakeBox) -> LiveSession:
+        self._make_room(folder.path.parent)
+        box = self._box(make_box)
+        try:
+            lock = folder.begin(self._keeper, prefix)
+        except BlockingIOError as error:
+            box.close()
+            raise SessionBusyError("The session is just being started.", hint="Try again.") from error
+        except BaseException:
+            box.close()
+            raise
+        for fd in box.sandbox.output:
+            os.set_blocking(fd, False)
+        live = LiveSession(
+            folder=folder,
+            box=box,
+            connection=GuestConnection(box.sandbox.socket),
+            lock=lock,
+            prefix=prefix,
+        )
+        with self._lock:
+            self._live[folder.path] = live
+        return live
+
+    def _make_room(self, owner: Path) -> None:
+        """See that an owner may have one more; the one that was not used for the longest time makes room."""
+        while True:
+            with self._lock:
+                theirs = [live for live in self._live.values() if live.owner == owner and live.ended is None]
+                if len(theirs) < self._limits.live:
+                    return
+                idle = self._least_used(theirs, 0.0)
+            if idle is None:
+                raise SessionsFullError(
+                    f"{len(theirs)} sessions are at work; at most {self._limits.live} may live.",
+                    hint="Wait, or close one.",
+                )
+            self.end(idle, f"it made room for another one, idle for {span(_idle(idle))}", only_idle=True)
+
+    def _box(self, make_box: MakeBox) -> Box:
+        for _ in range(EVICTIONS):
+            try:
+                return make_box()
+            except SandboxesFullError:
+                with self._lock:
+                    idle = self._least_used(list(self._live.values()), IDLE_ENOUGH_SECONDS)
+                if idle is None:
+                    raise
+                self.end(idle, f"its memory was needed, idle for {span(_idle(idle))}", only_idle=True)
+        return make_box()
+
+    def _least_used(self, among: list[LiveSession], seconds: float) -> LiveSession | None:
+        idle = [live for live in among if not live.busy and live.ended is None and _idle(live) >= seconds]
+        return min(idle, key=lambda live: live.used, default=None)
+
+    # -- ending ----------------------------------------------------------------------------------------------------
+
+    def _put_away(self, live: LiveSession) -> None:
+        live.connection.hang_up()
+        live.box.close()
+        with self._lock:
+            if self._live.get(live.folder.path) is live:
+                del self._live[live.folder.path]
+            live.folder.end(live.lock, None if live.renewed else live.ended)
+            self._lock.notify_all()
+
+    def _on_end(self, live: LiveSession, why: str | None) -> None:
+        """Note that one has ended while nobody spoke with it; on the sitter's thread, which has let go of it."""
+        with self._lock:
+            if live.ended is not None or live.busy:
+                return  # Whoever has it finds out.
+            live.busy = True
+            live.ended = f"its interpreter said what none of ours says: {why}" if why else ""
+        if not live.ended:
+            live.ended = how_it_ended(live.box)
+        self._put_away(live)
+
+    def _on_look(self) -> None:
+        """End those whose time is over; on the sitter's thread."""
+        now = time.monotonic()
+        with self._lock:
+            over: list[tuple[LiveSession, str]] = []
+            for live in self._live.values():
+                if live.busy or live.ended is not None:
+                    continue
+                if now - live.used > self._limits.idle:
+                    over.append((live, f"idle for {span(self._limits.idle)}"))
+                elif now - live.started > self._limits.lifetime:
+                    over.append((live, f"lived for {span(self._limits.lifetime)}"))
+        for live, reason in over:
+            self.end(live, reason, only_idle=True)
+
+    def _watching(self) -> Sitter:
+        with self._lock:
+            if self._sitter is None:
+                self._sitter = Sitter(self._on_end, self._on_look)
+            return self._sitter
+
+    def _describe(self, live: LiveSession) -> dict[str, Any]:
+        usage = live.box.usage()
+        now = time.monotonic()
+        return {
+            "busy": live.busy,
+            "idle_seconds": 0.0 if live.busy else round(now - live.used, 3),
+            "age_seconds": round(now - live.started, 3),
+            "memory": usage.memory if usage is not None else None,
+            "peak_memory": usage.peak_memory if usage is not None else None,
+            "memory_limit": live.box.limits.memory,
+            "cpu_seconds": round(usage.cpu_seconds, 3) if usage is not None else None,
+            "processes": usage.processes if usage is not None else None,
+        }
+
+
+def how_it_ended(box: Box) -> str:
+    """Tell in some words how a sandbox has ended by itself."""
+    how = box.wait_ended(ENDED_SECONDS)
+    if how is None or how.cause is Cause.KILLED:
+        return "its sandbox was ended from outside"
+    if how.cause is Cause.OUT_OF_MEMORY:
+        return f"out of memory: more than its limit of {how.memory_limit // MEGABYTE} MB"
+    if how.cause is Cause.EXIT:
+        return f"exited with code {how.value}"
+    return f"crashed: {signal_name(how.value)}"
+
+
+def _ask(live: LiveSession) -> Any:
+    """Have a guest tell about itself; None when it does not answer in time."""
+    loop = Loop()
+    turn = secrets.token_hex(16)
+    live.turns.append(turn)
+    told: list[Any] = []
+
+    def take(frame: dict[str, Any]) -> None:
+        if frame.get("t") == "done" and frame.get("turn") == turn:
+            told.append(frame.get("info"))
+        elif frame.get("t") == "late" and frame.get("turn") in live.turns:
+            live.say_late(frame, len(str(frame)))
+
+    try:
+        live.connection.listen(loop, take, lambda _why: told.append(None))
+        live.connection.send({"op": "info", "turn": turn})
+        loop.run_until(lambda: bool(told), time.monotonic() + INFO_SECONDS)
+        live.connection.leave()
+    finally:
+        loop.close()
+    return told[0] if told else None
+
+
+def _idle(live: LiveSession) -> float:
+    return time.monotonic() - live.used

@@ -1,0 +1,156 @@
+"""Where an execution runs: a sandbox of its own, or one that a session keeps."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyexec.sandbox.guarding import GuestConnection
+from pyexec.storage.sessions import SessionFolder
+from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.sessions.live import LiveSession
+from pyexec.walls.bubblewrap.sessions.sessions import Sessions, how_it_ended
+
+TakeBox = Callable[[Path], Box]
+"""Takes the folder of an environment; returns a sandbox that nobody has used, after a while."""
+
+
+class Stay(Protocol):
+    """A sandbox for one turn.
+
+    Attributes:
+        box: The sandbox.
+        connection: To its guest.
+        request: What the turn's request has besides what the caller asks for.
+        earlier: The turns before it, which may have left threads that still speak.
+        patience: How many seconds an interrupt may take until the sandbox is ended.
+        kept: What to say to who had it interrupted, when it lives on.
+    """
+
+    box: Box
+    connection: GuestConnection
+    request: Mapping[str, Any]
+    earlier: tuple[str, ...]
+    patience: float
+    kept: str | None
+
+    def late(self) -> list[dict[str, Any]]:
+        """Return what was said since the turn before."""
+        ...
+
+    def began(self, turn: str) -> None:
+        """Note the turn's id."""
+        ...
+
+    def ended_by(self) -> str | None:
+        """Return why somebody has ended it meanwhile."""
+        ...
+
+    def leave(self, *, alive: bool, reason: str | None) -> str | None:
+        """Let go of it once the turn is over, or the sandbox; return what the turn's reader should know of that."""
+        ...
+
+    def close(self) -> None:
+        """Clear up, when all has been said."""
+        ...
+
+
+class OwnSandbox:
+    """A sandbox for one execution."""
+
+    request: Mapping[str, Any] = {}
+    earlier: tuple[str, ...] = ()
+    patience = 0.8
+    kept: str | None = None
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.connection = GuestConnection(box.sandbox.socket)
+
+    def late(self) -> list[dict[str, Any]]:
+        """See `Stay.late`."""
+        return []
+
+    def began(self, turn: str) -> None:
+        """See `Stay.began`."""
+
+    def ended_by(self) -> str | None:
+        """See `Stay.ended_by`."""
+        return None
+
+    def leave(self, *, alive: bool, reason: str | None) -> str | None:
+        """See `Stay.leave`."""
+        return None
+
+    def close(self) -> None:
+        """See `Stay.close`."""
+        self.box.close()
+
+
+class InSession:
+    """A turn in a session's sandbox."""
+
+    patience = 3.0
+    kept: str | None = "It was interrupted, and its session keeps its variables."
+
+    def __init__(self, sessions: Sessions, live: LiveSession) -> None:
+        self._sessions = sessions
+        self._live = live
+        self._left = False
+        self.box = live.box
+        self.connection = live.connection
+        self.earlier = tuple(live.turns)
+        # The variables of the call that starts a session stay.
+        self.request: Mapping[str, Any] = {"last": False, "keep_env": not live.turns}
+
+    def late(self) -> list[dict[str, Any]]:
+        """See `Stay.late`."""
+        return self._live.take_late()
+
+    def began(self, turn: str) -> None:
+        """See `Stay.began`."""
+        self._live.turns.append(turn)
+
+    def ended_by(self) -> str | None:
+        """See `Stay.ended_by`."""
+        return self._live.ended
+
+    def leave(self, *, alive: bool, reason: str | None) -> str | None:
+        """See `Stay.leave`."""
+        self._left = True
+        if alive and self.connection.is_open and self._live.ended is None:
+            self._sessions.leave(self._live)
+            return None
+        self._sessions.dismiss(self._live, reason or how_it_ended(self.box))
+        return (
+            "With it its session has ended: the variables are lost, the files are kept. restart_session starts it anew."
+        )
+
+    def close(self) -> None:
+        """See `Stay.close`."""
+        if not self._left:
+            self.leave(alive=True, reason=None)
+
+
+class House:
+    """Gives executions their sandboxes.
+
+    Args:
+        take_box: Of one that nobody has used.
+        sessions: Those that stay.
+    """
+
+    def __init__(self, take_box: TakeBox, sessions: Sessions) -> None:
+        self._take_box = take_box
+        self._sessions = sessions
+
+    def stay(self, prefix: Path, session: Mapping[str, Any] | None) -> Stay:
+        """Return where an execution runs; blocks.
+
+        Raises:
+            PyexecError: There is no place; see `Families.sandbox` and `Sessions.enter`.
+        """
+        if session is None:
+            return OwnSandbox(self._take_box(prefix))
+        folder = SessionFolder(Path(session["folder"]))
+        live = self._sessions.enter(folder, prefix, lambda: self._take_box(prefix))
+        return InSession(self._sessions, live)
