@@ -250,7 +250,7 @@ async def test_a_made_up_id_is_new_each_time(engine: SandboxEngine) -> None:
 
 async def test_a_session_keeps_the_interpreter_it_was_made_with(engine: SandboxEngine) -> None:
     await engine.run("1", session_id="fixed")
-    with pytest.raises(InvalidArgumentError, match="python_version is '3.12', and session 'fixed' was made with"):
+    with pytest.raises(InvalidArgumentError, match=r"python_version is '3\.12', and session 'fixed' was made with"):
         await engine.submit("1", session_id="fixed", python_version="3.12")
     with pytest.raises(InvalidArgumentError, match="python_version is '/usr/bin/python3'"):
         await engine.submit("1", session_id="path", python_version="/usr/bin/python3")

@@ -69,8 +69,10 @@ class Loop:
                 moments.append(now + look_every)
             # The kernel counts in milliseconds and in 32 bits, so a wait of weeks is made of shorter ones.
             wait = min(max(0.0, min(moments) - now), LONGEST_WAIT_SECONDS) if moments else None
+            registered = self.selector.get_map()
             for key, _events in self.selector.select(wait):
-                key.data()
+                if registered.get(key.fd) is key:  # One that was called before it may have taken it out.
+                    key.data()
 
     def _serve_signals(self, fd: int) -> None:
         try:

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pyexec.sandbox.claims import Claim, claim
-from pyexec_guest.keeper.turn import Queue, is_locked, wake
+from pyexec_guest.keeper.turn import Queue, is_locked, take_place, wake
 
 
 class Line:
@@ -22,7 +22,7 @@ class Line:
         return claim(self.root / name, self.folder, name)
 
     def queue(self, held: Claim, slots: int = 1) -> Queue:
-        return Queue(str(self.folder), held.entry, slots)
+        return Queue(str(self.folder), held.entry, slots, lambda _folder: "")
 
     def entries(self) -> list[str]:
         return sorted(name for name in os.listdir(self.folder) if not name.startswith("."))
@@ -101,3 +101,14 @@ def test_waking_somebody_who_is_gone_fails(tmp_path: Path) -> None:
     (tmp_path / ("a" * 32)).mkdir()
     with pytest.raises(OSError, match=r"No such file|Connection refused"):
         wake(str(tmp_path), "a" * 32)
+
+
+def test_who_joins_later_stands_behind_those_who_are_there_by_then(line: Line, tmp_path: Path) -> None:
+    lock = tmp_path / "joins"
+    lock.touch()
+    first = line.stand()
+    joining = Queue(str(line.folder), None, 1, lambda folder: take_place(folder, str(lock), "f" * 32))
+    assert joining.leave() == []
+    assert joining.position() == 1
+    line.queue(first).leave()
+    assert joining.position() == 0
