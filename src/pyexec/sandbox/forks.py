@@ -1,6 +1,6 @@
 """The door to fork servers and control groups, for walls that are made of them."""
 
-from pyexec_guest.orders import News, Order, Report
+from pyexec_guest.orders import NAMED, PLACES, WORKSPACE, News, Order, Report, is_name, is_place
 from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
 from pyexec_guest.outside.groups.choice import find_groups
 from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
@@ -8,6 +8,9 @@ from pyexec_guest.outside.groups.watched import Groups as WatchedGroups
 from pyexec_guest.outside.plan import Plan, Program, Users
 
 __all__ = [
+    "NAMED",
+    "PLACES",
+    "WORKSPACE",
     "Entrances",
     "ForkServer",
     "ForkServerGoneError",
@@ -27,4 +30,6 @@ __all__ = [
     "Users",
     "WatchedGroups",
     "find_groups",
+    "is_name",
+    "is_place",
 ]

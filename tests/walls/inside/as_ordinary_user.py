@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyexec.sandbox.forks import Groups
 from pyexec.sandbox.probing import PROBER
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
+from pyexec.walls.bubblewrap.folders import Folder
 from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.proof.proving import prove
@@ -88,6 +90,7 @@ def main(folder: Path) -> None:
         told["usages"] = [asdict(usage) for box in boxes if (usage := box.usage()) is not None]
         told["gone"] = [box.kill() for box in boxes]
         told["alone"] = not any(_asleep(folder) for folder in Path("/proc").glob("[0-9]*"))
+        told["folders"] = folders(wall)
         told["ends"] = [_bombed(wall.sandbox(SandboxLimits(memory=memory * MEGABYTE))) for memory in (64, 512)]
     finally:
         wall.close()
@@ -110,6 +113,46 @@ def proof(inside: Inside, groups: Groups, environ: dict[str, str]) -> dict[str, 
         }
     finally:
         wall.close()
+
+
+FOLDERS = """
+import json, os
+open("new", "w").write("written")
+def refused(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return error.errno
+print(json.dumps({
+    "cwd": os.getcwd(), "owner": os.stat("new").st_uid, "seen": open("/data/sales/a").read(),
+    "data": refused(lambda: open("/data/sales/new", "w")), "above": os.listdir("/workspace/.."),
+    "places": [os.listdir(place) for place in ("/packages", "/code", "/data")],
+    "options": {line.split()[4]: line.split()[5] for line in open("/proc/self/mountinfo")
+                if line.split()[4] in ("/workspace", "/data/sales")},
+}))
+"""
+
+
+def folders(wall: Sandboxes) -> dict[str, object]:
+    """Tell what folders of this machine are like in a sandbox, and in the next one that has them."""
+    with tempfile.TemporaryDirectory(prefix="pe-user-", dir="/var/tmp") as name:
+        workspace, data = Path(name, "workspace"), Path(name, "data")
+        for folder in (workspace, data):
+            folder.mkdir()
+        (data / "a").write_text("a")
+        given = (
+            Folder(place="/workspace", source=workspace, writable=True),
+            Folder(place="/data/sales", source=data, programs=False),
+        )
+        box = wall.sandbox(SandboxLimits(), given)
+        found = json.loads(run(box, FOLDERS))
+        box.close()
+        box = wall.sandbox(SandboxLimits(), given)
+        found["next"] = run(box, "print(open('new').read()); open('new', 'a').write('again')")
+        box.close()
+        found["here"] = [(workspace / "new").read_text(), (workspace / "new").stat().st_uid]
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8")
+        return found | {"mounted": name in mounts}
 
 
 def _bombed(box: Box) -> dict[str, object] | None:

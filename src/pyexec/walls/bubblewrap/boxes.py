@@ -124,10 +124,16 @@ def order_for(limits: SandboxLimits, user: int) -> Order:
     )
 
 
-def fork_box(server: ForkServer, limits: SandboxLimits, user: int, group: Group | None) -> Box:
+def fork_box(
+    server: ForkServer,
+    limits: SandboxLimits,
+    user: int,
+    group: Group | None,
+    folders: tuple[tuple[int, str], ...] = (),
+) -> Box:
     """Have a sandbox forked and wait until its guest is about to run; blocks for some 10 ms.
 
-    The group is this call's from now on.
+    The group is this call's from now on. `folders` are mounts and their places inside.
 
     Raises:
         ForkServerGoneError: The fork server does not answer.
@@ -137,7 +143,7 @@ def fork_box(server: ForkServer, limits: SandboxLimits, user: int, group: Group 
     sandbox: Sandbox | None = None
     try:
         entrances = group.open_entrances() if group is not None else ()
-        sandbox = server.fork(order_for(limits, user), Entrances(entrances), FORK_SECONDS)
+        sandbox = server.fork(order_for(limits, user), Entrances(entrances, folders), FORK_SECONDS)
         sandbox.wait_ready(READY_SECONDS)
         if group is not None:
             group.watch(sandbox.first)
