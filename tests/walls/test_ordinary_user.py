@@ -131,6 +131,13 @@ def check_the_folders(told: dict[str, Any]) -> None:
         "next": "written\n",
         "here": ["writtenagain", ORDINARY],
         "mounted": False,
+        "watched": [
+            "only root can mount them",
+            "killed",
+            "It was ended because its workspace held more than its limit of 8 MB.",
+            True,
+            ["data", "written"],
+        ],
     }
 
 

@@ -4,6 +4,7 @@ from pyexec_guest.orders import NAMED, PLACES, WORKSPACE, News, Order, Report, i
 from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
 from pyexec_guest.outside.groups.choice import find_groups
 from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
+from pyexec_guest.outside.groups.sight import Sight
 from pyexec_guest.outside.groups.watched import Groups as WatchedGroups
 from pyexec_guest.outside.plan import Plan, Program, Users
 
@@ -26,6 +27,7 @@ __all__ = [
     "Program",
     "Report",
     "Sandbox",
+    "Sight",
     "Usage",
     "Users",
     "WatchedGroups",

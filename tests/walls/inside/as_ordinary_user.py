@@ -22,6 +22,7 @@ from pyexec.walls.bubblewrap.proof.proving import prove
 from pyexec.walls.bubblewrap.proof.subject import LIMITS, Secret, Subject, Verdict
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
+from pyexec.walls.bubblewrap.workspaces import Workspaces
 from pyexec_guest.protocol import MAX_FRAME, Decoder, encode
 
 TESTS = "/opt/pyexec/tests"
@@ -136,7 +137,7 @@ print(json.dumps({
 def folders(wall: Sandboxes) -> dict[str, object]:
     """Tell what folders of this machine are like in a sandbox, and in the next one that has them."""
     with tempfile.TemporaryDirectory(prefix="pe-user-", dir="/var/tmp") as name:
-        workspace, data = Path(name, "workspace"), Path(name, "data")
+        workspace, data = Path(name, "written"), Path(name, "data")
         for folder in (workspace, data):
             folder.mkdir()
         (data / "a").write_text("a")
@@ -151,8 +152,25 @@ def folders(wall: Sandboxes) -> dict[str, object]:
         found["next"] = run(box, "print(open('new').read()); open('new', 'a').write('again')")
         box.close()
         found["here"] = [(workspace / "new").read_text(), (workspace / "new").stat().st_uid]
+        found["watched"] = watched(wall, Path(name))
         mounts = Path("/proc/self/mountinfo").read_text("utf-8")
         return found | {"mounted": name in mounts}
+
+
+def watched(wall: Sandboxes, home: Path) -> list[object]:
+    """Tell why a workspace has no hard size here, and what becomes of one that there is too much in."""
+    workspaces = Workspaces(os.environ)
+    workspace = workspaces.open(home, 8 * MEGABYTE)
+    with workspace.opened() as folder:
+        box = wall.sandbox(SandboxLimits(), [folder])
+    workspace.watch(box)
+    with suppress(ConnectionError):
+        run(box, "open('a', 'wb').write(bytes(9 << 20)); import time; time.sleep(30)")
+    ended = box.wait_ended(30)
+    box.close()
+    used = workspace.used() >= 9 * MEGABYTE
+    workspace.remove()
+    return [workspaces.obstacle, ended and ended.cause, box.reason, used, sorted(os.listdir(home))]
 
 
 def _bombed(box: Box) -> dict[str, object] | None:

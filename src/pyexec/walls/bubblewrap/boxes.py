@@ -37,12 +37,17 @@ class Ending:
 
 
 class Box:
-    """One sandbox of the bubblewrap wall. Whoever holds it must `close` it."""
+    """One sandbox of the bubblewrap wall. Whoever holds it must `close` it.
+
+    Attributes:
+        reason: Why it was ended from outside (`end`), a sentence.
+    """
 
     def __init__(self, sandbox: Sandbox, group: Group | None, limits: SandboxLimits) -> None:
         self.sandbox = sandbox
         self.group = group
         self.limits = limits
+        self.reason: str | None = None
         self._closed = False
 
     @property
@@ -89,6 +94,11 @@ class Box:
             return Ending(cause=Cause.SIGNAL, value=number, memory_limit=memory, peak_memory=peak)
         code = os.WEXITSTATUS(report.value)
         return Ending(cause=Cause.EXIT, value=code, memory_limit=memory, peak_memory=peak)
+
+    def end(self, reason: str) -> None:
+        """End it for a reason that its owner shall be told; does not wait for that."""
+        self.reason = self.reason or reason
+        self.sandbox.kill()
 
     def kill(self) -> bool:
         """End all of it; tell whether nothing is left. Blocks until then, within a bound."""

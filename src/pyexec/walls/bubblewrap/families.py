@@ -16,6 +16,7 @@ from pyexec.walls.bubblewrap.orders import KeeperOrders
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
 from pyexec.walls.bubblewrap.users import SandboxUsers
+from pyexec.walls.bubblewrap.workspaces import Workspaces
 
 MOST_FAMILIES = 4
 OUTER = "outer-walls"
@@ -42,6 +43,9 @@ class Families:
         orders: How.
         inside_of: See `InsideOf`.
 
+    Attributes:
+        workspaces: Folders that stay, for sandboxes to write to.
+
     Raises:
         WallUnavailableError: The wall, or one of the limits, cannot be had.
     """
@@ -55,6 +59,7 @@ class Families:
         self._users = USERS if os.geteuid() == 0 else None
         # All keepers of one state folder count together.
         self._handed_out = SandboxUsers(USERS.count, orders.folder.parent / COUNTER)
+        self.workspaces = Workspaces(orders.environ)
         self._bwrap = find_bubblewrap(orders.environ.get("PATH"))
         self._lock = threading.Lock()
         self._making: dict[Key, threading.Lock] = {}
