@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError, SandboxNotMadeError, WallUnavailableError
 from pyexec.processes.mounting import Mounter
-from pyexec.sandbox.forks import NAMED, PLACES, WORKSPACE, is_place
+from pyexec.sandbox.forks import MOST_FOLDERS, NAMED, PLACES, WORKSPACE, is_place
 
 _PLACES = ", ".join((*PLACES, f"{NAMED}/<name>"))
 
@@ -43,7 +43,10 @@ def opened(folders: Sequence[Folder]) -> Generator[list[tuple[Folder, int]]]:
 
     Raises:
         SandboxNotMadeError: One is not there, or no folder.
+        InvalidArgumentError: There are too many, or two for one place.
     """
+    if len(folders) > MOST_FOLDERS or len({folder.place for folder in folders}) < len(folders):
+        raise InvalidArgumentError("Too many folders of this machine for a sandbox, or two for one place.")
     with ExitStack() as stack:
         found: list[tuple[Folder, int]] = []
         for folder in folders:
