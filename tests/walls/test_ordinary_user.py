@@ -134,7 +134,7 @@ def check_the_folders(told: dict[str, Any]) -> None:
         "watched": [
             "only root can mount them",
             "killed",
-            "It was ended because its workspace held more than its limit of 8 MB.",
+            "its workspace held more than its limit of 8 MB",
             True,
             ["data", "written"],
         ],

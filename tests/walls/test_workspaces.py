@@ -182,7 +182,7 @@ def test_a_folder_that_the_kernel_does_not_limit_is_watched_and_can_be_emptied(
             assert ended is not None, code
             assert ended.cause == "killed"
             assert box.box.reason is not None
-            assert box.box.reason.startswith("It was ended because its workspace held ")
+            assert box.box.reason.startswith("its workspace held ")
             assert why in box.box.reason
             box.close()
             assert workspace.used() > SIZE or "MB" not in why or why[0] == " "

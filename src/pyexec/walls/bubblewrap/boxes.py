@@ -40,7 +40,7 @@ class Box:
     """One sandbox of the bubblewrap wall. Whoever holds it must `close` it.
 
     Attributes:
-        reason: Why it was ended from outside (`end`), a sentence.
+        reason: Why it was ended from outside (`end`), as the end of a sentence.
     """
 
     def __init__(self, sandbox: Sandbox, group: Group | None, limits: SandboxLimits) -> None:

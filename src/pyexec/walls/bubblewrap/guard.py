@@ -313,7 +313,9 @@ def _add(ending: Ending, how: BoxEnding | None, reason: str | None) -> None:
         ending.exit_code, ending.signal = exit_of(signal.SIGKILL)
         if ending.cause is None:
             ending.cause = "signalled"
-            ending.reason = reason or "All of its sandbox was ended from outside."
+            ending.reason = (
+                f"It was ended because {reason}." if reason else "All of its sandbox was ended from outside."
+            )
         return
     if how.cause is Cause.EXIT:
         ending.exit_code = how.value

@@ -59,7 +59,7 @@ class Watched:
         try:
             found = content(self._folder, self._limits.files)
         except OSError as error:
-            self._box.end(f"It was ended because its workspace could not be looked into: {error.strerror}.")
+            self._box.end(f"its workspace could not be looked into: {error.strerror}")
             return False
         size = found.size + self._sight.nameless(self._device)
         self._calm = self._calm + 1 if self._last == (size, found.files) else 0
@@ -72,7 +72,7 @@ class Watched:
         elif found.deep and time.monotonic() > self._deep_until:
             why = f"folders in one another, more than {DEEPEST} deep"
         if why is not None:
-            self._box.end(f"It was ended because its workspace held {why}.")
+            self._box.end(f"its workspace held {why}")
         return self._calm < CALM_LOOKS
 
     @property
