@@ -5,11 +5,15 @@ sandbox can find in its memory, which all of them share from their common origin
 becomes of a sandbox is told on a pipe of its own, which its first process holds and nothing that it guards.
 """
 
+import re
 import struct
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from enum import IntEnum
 
-MOST_DESCRIPTORS = 16
+MOST_DESCRIPTORS = 64
+MOST_FOLDERS = 40
+MOST_PLACES = 8 * 1024
 MOST_TEXT = 16 * 1024
 
 
@@ -22,7 +26,9 @@ class Order:
     """A sandbox, in numbers. Sizes are bytes.
 
     With it go the guest's socket, the pipe on which its end is told, the pipes that are its standard output and error,
-    and a `cgroup.procs` file for each control group that the sandbox shall enter.
+    and a `cgroup.procs` file for each control group that the sandbox shall enter. Before these come, where it has
+    folders of the machine, their mounts, and before those a file that tells the place of each (`pack_places`): only
+    the sandbox itself reads it.
 
     Attributes:
         number: Tells answers apart.
@@ -37,6 +43,7 @@ class Order:
         processes: How many there may be at once.
         open_files: How many descriptors a process may have.
         file_size: The largest file.
+        folders: How many folders of the machine it has.
     """
 
     number: int
@@ -51,6 +58,7 @@ class Order:
     processes: int
     open_files: int
     file_size: int
+    folders: int = 0
 
     def check(self) -> None:
         """See that every limit is one: to the kernel a size of 0 means that there is none.
@@ -59,8 +67,10 @@ class Order:
             OrderError: A number is out of range.
         """
         for name, value in vars(self).items():
-            if name not in ("number", "user") and not 0 < value < _LIMIT_OF_LIMITS:
+            if name not in ("number", "user", "folders") and not 0 < value < _LIMIT_OF_LIMITS:
                 raise OrderError(f"{name} is {value}; it must be more than 0 and less than {_LIMIT_OF_LIMITS}")
+        if self.folders > MOST_FOLDERS:
+            raise OrderError(f"folders is {self.folders}; it must be at most {MOST_FOLDERS}")
         if self.user >= _LIMIT_OF_USERS:
             raise OrderError(f"user is {self.user}; it must be less than {_LIMIT_OF_USERS}")
 
@@ -85,6 +95,53 @@ def unpack_order(data: bytes) -> Order:
     if len(data) != _ORDER.size:
         raise OrderError(f"an order of {len(data)} bytes; it has {_ORDER.size}")
     return Order(*_ORDER.unpack(data))
+
+
+WORKSPACE = "/workspace"
+PLACES = (WORKSPACE, "/packages", "/code")
+"""Where in a sandbox there may be a folder of the machine."""
+
+NAMED = "/data"
+"""Where there may be more, each under a name."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+def is_name(name: str) -> bool:
+    """Tell whether a folder may be called so in `NAMED`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def is_place(place: str) -> bool:
+    """Tell whether there may be a folder of the machine at that place."""
+    folder, _, name = place.rpartition("/")
+    return place in PLACES or (folder == NAMED and is_name(name))
+
+
+def pack_places(places: "Sequence[str]") -> bytes:
+    """Return the places of folders as they are told.
+
+    Raises:
+        OrderError: There are too many, the same twice, or one that is none.
+    """
+    for place in places:
+        if not is_place(place):
+            raise OrderError(f"{place!r} is no place for a folder")
+    if len(places) > MOST_FOLDERS or len({*places}) < len(places):
+        raise OrderError("too many folders, or two for one place")
+    return "\0".join(places).encode("ascii")
+
+
+def unpack_places(data: bytes, count: int) -> "list[str]":
+    """Return the places of so many folders.
+
+    Raises:
+        OrderError: They are none.
+    """
+    places = data.decode("ascii", "replace").split("\0") if data else []
+    if len(places) != count or not all(map(is_place, places)):
+        raise OrderError("no places for these folders")
+    return places
 
 
 @dataclass(frozen=True)
@@ -134,6 +191,7 @@ class Stage(IntEnum):
     GUEST = 8
     RANDOMNESS = 9
     SYSTEM_CALLS = 10
+    FOLDERS = 11
 
 
 class News(IntEnum):

@@ -128,14 +128,18 @@ def test_orders_that_are_none_are_refused_and_the_next_one_is_served(bare: Sandb
             (order + b"x", fds),
             (order, []),
             (order, fds[:3]),
-            (order, fds * 10),
+            (order, fds * 20),
+            (pack_order(replace(order_for(SMALL, 1), folders=1)), fds),
+            (pack_order(replace(order_for(SMALL, 1), folders=41)), fds * 12),
         ]:
             socket.send_fds(control, [data], descriptors)
             assert unpack_answer(control.recv(ANSWER_BYTES + 1)).error == errno.EBADMSG
     assert said(bare) == "1\n"
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Order) if field.name not in ("number", "user")])
+@pytest.mark.parametrize(
+    "name", [field.name for field in fields(Order) if field.name not in ("number", "user", "folders")]
+)
 def test_a_limit_that_would_be_none_is_refused(name: str) -> None:
     for value in (0, 1 << 50, 1 << 63):
         with pytest.raises(OrderError, match=f"{name} is {value}"):

@@ -1,5 +1,6 @@
 """The wall as an ordinary user has it: no range of users, control groups or a watcher, the rest as ever."""
 
+import errno
 import json
 import os
 import shutil
@@ -110,6 +111,34 @@ def check_the_wall(told: dict[str, Any]) -> None:
     assert (ended["cause"], ended["memory_limit"]) == ("out_of_memory", 64 << 20)
     assert went_on is None
     assert told["left"] == [0, False]
+    check_the_folders(told["folders"])
+
+
+def check_the_folders(told: dict[str, Any]) -> None:
+    """See that folders of the machine are in a sandbox as they shall be."""
+    above = told.pop("above")
+    assert "workspace" in above
+    assert not {"sales", "home"} & {*above}
+    options = {place: {*given.split(",")} for place, given in told.pop("options").items()}
+    assert {"rw", "nosuid", "nodev"} <= options["/workspace"]
+    assert {"ro", "nosuid", "nodev", "noexec"} <= options["/data/sales"]
+    assert told == {
+        "cwd": "/workspace",
+        "owner": 1000,
+        "seen": "a",
+        "data": errno.EROFS,
+        "places": [[], [], ["sales"]],
+        "next": "written\n",
+        "here": ["writtenagain", ORDINARY],
+        "mounted": False,
+        "watched": [
+            "only root can mount them",
+            "killed",
+            "its workspace held more than its limit of 8 MB",
+            True,
+            ["data", "written"],
+        ],
+    }
 
 
 def test_an_ordinary_user_without_control_groups_has_the_same_wall_and_is_watched(reachable: Path) -> None:

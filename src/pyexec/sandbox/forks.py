@@ -1,13 +1,18 @@
 """The door to fork servers and control groups, for walls that are made of them."""
 
-from pyexec_guest.orders import News, Order, Report
+from pyexec_guest.orders import MOST_FOLDERS, NAMED, PLACES, WORKSPACE, News, Order, Report, is_name, is_place
 from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
 from pyexec_guest.outside.groups.choice import find_groups
 from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
+from pyexec_guest.outside.groups.sight import Sight
 from pyexec_guest.outside.groups.watched import Groups as WatchedGroups
 from pyexec_guest.outside.plan import Plan, Program, Users
 
 __all__ = [
+    "MOST_FOLDERS",
+    "NAMED",
+    "PLACES",
+    "WORKSPACE",
     "Entrances",
     "ForkServer",
     "ForkServerGoneError",
@@ -23,8 +28,11 @@ __all__ = [
     "Program",
     "Report",
     "Sandbox",
+    "Sight",
     "Usage",
     "Users",
     "WatchedGroups",
     "find_groups",
+    "is_name",
+    "is_place",
 ]

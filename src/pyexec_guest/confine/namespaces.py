@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Iterable
 
 from pyexec_guest.confine.kernel import (
     CLONE_NEWCGROUP,
@@ -10,11 +11,14 @@ from pyexec_guest.confine.kernel import (
     CLONE_NEWNS,
     CLONE_NEWUSER,
     CLONE_NEWUTS,
+    MS_BIND,
     MS_NODEV,
     MS_NOEXEC,
     MS_NOSUID,
     MS_PRIVATE,
+    MS_RDONLY,
     MS_REC,
+    MS_REMOUNT,
     mount,
     unshare,
 )
@@ -61,6 +65,26 @@ def mount_memory(folder: str, *, size: int, files: int, mode: int, owner: int, p
     mount("tmpfs", folder, "tmpfs", flags, options)
 
 
+def mount_names(folder: str, places: "Iterable[str]") -> None:
+    """Mount a small file system in memory with nothing but a few empty folders in it.
+
+    Raises:
+        OSError: The kernel refuses; the process must not go on.
+    """
+    mount("tmpfs", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=64k,nr_inodes=128,mode=755")
+    for place in places:
+        os.mkdir(place, 0o755)
+
+
+def keep_as_it_is(folder: str) -> None:
+    """Have nothing be made or removed any more in a file system in memory.
+
+    Raises:
+        OSError: The kernel refuses; the process must not go on.
+    """
+    mount("none", folder, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+
 def become_only_user(inside: int) -> None:
     """Enter a user namespace in which this user is the only one there is, as `inside`.
 
@@ -71,9 +95,18 @@ def become_only_user(inside: int) -> None:
     """
     user, group = os.geteuid(), os.getegid()
     unshare(CLONE_NEWUSER)
+    write_map(inside, user, inside, group)
+
+
+def write_map(user_inside: int, user: int, group_inside: int, group: int) -> None:
+    """Say who is in the user namespace that this process has just made: this user and this group.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
     _write("/proc/self/setgroups", "deny")
-    _write("/proc/self/uid_map", f"{inside} {user} 1")
-    _write("/proc/self/gid_map", f"{inside} {group} 1")
+    _write("/proc/self/uid_map", f"{user_inside} {user} 1")
+    _write("/proc/self/gid_map", f"{group_inside} {group} 1")
 
 
 def _write(path: str, text: str) -> None:

@@ -6,11 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from pyexec_guest.confine import limits, namespaces, privileges
+from pyexec_guest.confine import limits, mounts, namespaces, privileges
 from pyexec_guest.confine.kernel import close_from
 from pyexec_guest.confine.seccomp import Filter
 from pyexec_guest.forkserver import randomness, reaper
-from pyexec_guest.orders import News, Order, Report, Stage, pack_report
+from pyexec_guest.orders import (
+    MOST_PLACES,
+    NAMED,
+    WORKSPACE,
+    News,
+    Order,
+    Report,
+    Stage,
+    pack_report,
+    unpack_places,
+)
 
 GUEST_USER = 1000
 CANNOT_START = 70
@@ -48,7 +58,7 @@ def enter(order: Order, descriptors: "Sequence[int]", own: Belongings) -> NoRetu
     status_fd = descriptors[1]
     try:
         socket_fd, status_fd = _close_others(descriptors, own.null)
-        _confine(order, range(_GROUPS, _GROUPS + len(descriptors) - _OTHERS), own, progress)
+        _confine(order, range(_FIRST_OF_MANY, _FIRST_OF_MANY + len(descriptors) - _OTHERS), own, progress)
         progress.stage = Stage.GUEST
         guest = os.fork()
         if guest == 0:
@@ -70,14 +80,14 @@ def _tell_failure(status_fd: int, progress: _Progress, error: BaseException) -> 
 
 
 _STANDARD = 3
-_SOCKET, _STATUS, _GROUPS = 3, 4, 5
+_SOCKET, _STATUS, _FIRST_OF_MANY = 3, 4, 5
 _OTHERS = 4
 
 
 def _close_others(descriptors: "Sequence[int]", null: int) -> "tuple[int, int]":
     """Keep the sandbox's descriptors, under the lowest numbers, and close all others."""
-    connection, status, out, err, *groups = descriptors
-    wanted = (null, out, err, connection, status, *groups)
+    connection, status, out, err, *many = descriptors
+    wanted = (null, out, err, connection, status, *many)
     highest = max(*wanted, len(wanted)) + 1
     # First out of the way, so that none is overwritten before it is moved.
     moved = [_duplicate(fd, highest + index) for index, fd in enumerate(wanted)]
@@ -91,7 +101,9 @@ def _duplicate(fd: int, number: int) -> int:
     return os.dup2(fd, number, inheritable=False)
 
 
-def _confine(order: Order, groups: "Sequence[int]", own: Belongings, progress: _Progress) -> None:
+def _confine(order: Order, many: "Sequence[int]", own: Belongings, progress: _Progress) -> None:
+    count = order.folders and 1 + order.folders
+    folders, groups = many[:count], many[count:]
     progress.stage = Stage.CONTROL_GROUPS
     for fd in groups:
         os.write(fd, b"0")
@@ -100,6 +112,8 @@ def _confine(order: Order, groups: "Sequence[int]", own: Belongings, progress: _
     namespaces.leave_all_but_user()
     progress.stage = Stage.MOUNTS
     _mount(order)
+    progress.stage = Stage.FOLDERS
+    places = _attach(folders)
     progress.stage = Stage.IDENTITY
     os.umask(_UMASK)
     if order.user:
@@ -107,7 +121,7 @@ def _confine(order: Order, groups: "Sequence[int]", own: Belongings, progress: _
         os.setresgid(order.user, order.user, order.user)
         os.setresuid(order.user, order.user, order.user)
         privileges.be_opaque(opaque=False)  # Or its own maps of users would belong to root.
-    os.chdir("/work")  # Which is nobody else's.
+    os.chdir(WORKSPACE if WORKSPACE in places else "/work")
     namespaces.become_only_user(GUEST_USER)
     progress.stage = Stage.LIMITS
     limits.put_on(
@@ -135,6 +149,24 @@ def _mount(order: Order) -> None:
         ("/dev/shm", order.shared_size, order.shared_files, 0o1777, False),  # noqa: S108 - its own
     ):
         namespaces.mount_memory(folder, size=size, files=files, mode=mode, owner=owner, programs=programs)
+
+
+def _attach(folders: "Sequence[int]") -> "list[str]":
+    """Put folders of the machine where they shall be; return these places. The first descriptor tells them."""
+    if not folders:
+        return []
+    told, *attached = folders
+    places = unpack_places(os.pread(told, MOST_PLACES, 0), len(attached))
+    names = [place for place in places if place.startswith(f"{NAMED}/")]
+    if names:
+        namespaces.mount_names(NAMED, names)
+    for mount, place in zip(attached, places, strict=True):
+        mounts.attach(mount, place)
+    if names:
+        namespaces.keep_as_it_is(NAMED)
+    for fd in folders:
+        os.close(fd)
+    return places
 
 
 def _be_guest(socket_fd: int, status_fd: int, own: Belongings, progress: _Progress) -> NoReturn:

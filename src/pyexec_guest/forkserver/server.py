@@ -158,9 +158,9 @@ def _serve_one(control: socket.socket, own_namespace: int, own: Belongings) -> b
 def _check(order: Order, descriptors: "Sequence[int]", flags: int) -> None:
     if flags & (socket.MSG_CTRUNC | socket.MSG_TRUNC):
         raise OrderError("an order that was cut off")
-    if len(descriptors) < FEWEST_DESCRIPTORS:
-        raise OrderError("an order without the descriptors that belong to it")
     order.check()
+    if len(descriptors) < FEWEST_DESCRIPTORS + (order.folders and 1 + order.folders):
+        raise OrderError("an order without the descriptors that belong to it")
 
 
 def _answer(

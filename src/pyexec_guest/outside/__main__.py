@@ -1,4 +1,7 @@
-"""Put up the outer wall: `python -I -S <this folder> <descriptor of the orders> <info descriptor> <control groups>`."""
+"""Put up the outer wall: `python -I -S <this folder> <descriptor of the orders> <info descriptor> <control groups>`.
+
+Or take mounts: `python -I -S <this folder> mounter <descriptor of the questions>`.
+"""
 
 import os
 import sys
@@ -7,6 +10,11 @@ if __name__ == "__main__":
     # Behind the standard library, so that nothing installed beside us can stand in for it.
     sys.path[:1] = []
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    from pyexec_guest.outside.start import main
+    if sys.argv[1] == "mounter":
+        from pyexec_guest.outside import mounter
 
-    main(int(sys.argv[1]), int(sys.argv[2]), [int(fd) for fd in sys.argv[3:]])
+        mounter.main(int(sys.argv[2]))
+    else:
+        from pyexec_guest.outside.start import main
+
+        main(int(sys.argv[1]), int(sys.argv[2]), [int(fd) for fd in sys.argv[3:]])

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyexec_guest.orders import (
     ANSWER_BYTES,
@@ -21,6 +21,7 @@ from pyexec_guest.orders import (
     Report,
     Stage,
     pack_order,
+    pack_places,
     unpack_answer,
     unpack_report,
 )
@@ -121,9 +122,15 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class Entrances:
-    """Descriptors that one sandbox takes along: `cgroup.procs` of each control group it shall be in."""
+    """Descriptors that one sandbox takes along.
+
+    Attributes:
+        groups: `cgroup.procs` of each control group it shall be in.
+        folders: Mounts of folders of the machine (`confine.mounts.take`), each with its place inside.
+    """
 
     groups: "tuple[int, ...]" = ()
+    folders: "tuple[tuple[int, str], ...]" = ()
 
 
 class ForkServer:
@@ -154,12 +161,15 @@ class ForkServer:
     def fork(self, order: Order, entrances: Entrances, timeout: float) -> Sandbox:
         """Have a sandbox forked; blocks for some milliseconds, until there is a process, not until that is ready.
 
-        The order's number is given by this object.
+        The order's number, and how many folders there are, is given by this object.
 
         Raises:
             ForkServerGoneError: The fork server does not answer.
             NotMadeError: It could not fork.
+            OrderError: There can be no such folders.
         """
+        order = replace(order, folders=len(entrances.folders))
+        places = _places([place for _, place in entrances.folders])
         ours, theirs = socket.socketpair()
         pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(_PIPES)]
         news, *output = (reading for reading, _ in pipes)
@@ -171,9 +181,11 @@ class ForkServer:
         try:
             with theirs:
                 try:
-                    first = self._ordered(order, [theirs.fileno(), *writing, *entrances.groups], timeout)
+                    mounts = [mount for mount, _ in entrances.folders]
+                    taken = [theirs.fileno(), *writing, *places, *mounts, *entrances.groups]
+                    first = self._ordered(order, taken, timeout)
                 finally:
-                    _close(writing)
+                    _close([*writing, *places])
         except BaseException:
             ours.close()
             _close([news, *output])
@@ -214,7 +226,7 @@ class ForkServer:
         with self._lock:
             self._number += 1
             number = self._number
-            numbered = Order(number, **{name: value for name, value in vars(order).items() if name != "number"})
+            numbered = replace(order, number=number)
             try:
                 socket.send_fds(self.control, [pack_order(numbered)], descriptors)
             except OSError as error:
@@ -243,6 +255,16 @@ class ForkServer:
         except (OSError, OrderError) as error:
             _close(descriptors)
             raise ForkServerGoneError(f"it cannot be understood: {error}") from error
+
+
+def _places(places: "list[str]") -> "list[int]":
+    """Return a file in memory that tells these places; none where there are none."""
+    if not places:
+        return []
+    data = pack_places(places)
+    fd = os.memfd_create("places", os.MFD_CLOEXEC)
+    os.write(fd, data)
+    return [fd]
 
 
 def _why(report: "Report | None") -> str:

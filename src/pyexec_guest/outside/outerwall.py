@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 
 from pyexec_guest.confine import kernel
+from pyexec_guest.orders import NAMED, PLACES
 from pyexec_guest.outside.plan import Plan, Program, Users
 
 STAGE = "/mnt"
@@ -13,7 +14,7 @@ that this process becomes could go."""
 CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SETUID", "CAP_SETGID")
 """What the fork server needs to put up walls between its forks; these do not have any."""
 
-_FOLDERS = ("/work", "/dev/shm")  # noqa: S108 - inside
+_FOLDERS = ("/work", *PLACES, NAMED, "/dev/shm")  # noqa: S108 - inside
 
 
 def become(plan: Plan, info_fd: int) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,12 +15,14 @@ from pyexec.sandbox.forks import Groups
 from pyexec.sandbox.probing import PROBER
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import PACKAGES, Inside, plan_for
+from pyexec.walls.bubblewrap.folders import Folder
 from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.proof.proving import prove
 from pyexec.walls.bubblewrap.proof.subject import LIMITS, Secret, Subject, Verdict
 from pyexec.walls.bubblewrap.python import look_at
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
+from pyexec.walls.bubblewrap.workspaces import Workspaces
 from pyexec_guest.protocol import MAX_FRAME, Decoder, encode
 
 TESTS = "/opt/pyexec/tests"
@@ -88,6 +91,7 @@ def main(folder: Path) -> None:
         told["usages"] = [asdict(usage) for box in boxes if (usage := box.usage()) is not None]
         told["gone"] = [box.kill() for box in boxes]
         told["alone"] = not any(_asleep(folder) for folder in Path("/proc").glob("[0-9]*"))
+        told["folders"] = folders(wall)
         told["ends"] = [_bombed(wall.sandbox(SandboxLimits(memory=memory * MEGABYTE))) for memory in (64, 512)]
     finally:
         wall.close()
@@ -110,6 +114,63 @@ def proof(inside: Inside, groups: Groups, environ: dict[str, str]) -> dict[str, 
         }
     finally:
         wall.close()
+
+
+FOLDERS = """
+import json, os
+open("new", "w").write("written")
+def refused(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return error.errno
+print(json.dumps({
+    "cwd": os.getcwd(), "owner": os.stat("new").st_uid, "seen": open("/data/sales/a").read(),
+    "data": refused(lambda: open("/data/sales/new", "w")), "above": os.listdir("/workspace/.."),
+    "places": [os.listdir(place) for place in ("/packages", "/code", "/data")],
+    "options": {line.split()[4]: line.split()[5] for line in open("/proc/self/mountinfo")
+                if line.split()[4] in ("/workspace", "/data/sales")},
+}))
+"""
+
+
+def folders(wall: Sandboxes) -> dict[str, object]:
+    """Tell what folders of this machine are like in a sandbox, and in the next one that has them."""
+    with tempfile.TemporaryDirectory(prefix="pe-user-", dir="/var/tmp") as name:
+        workspace, data = Path(name, "written"), Path(name, "data")
+        for folder in (workspace, data):
+            folder.mkdir()
+        (data / "a").write_text("a")
+        given = (
+            Folder(place="/workspace", source=workspace, writable=True),
+            Folder(place="/data/sales", source=data, programs=False),
+        )
+        box = wall.sandbox(SandboxLimits(), given)
+        found = json.loads(run(box, FOLDERS))
+        box.close()
+        box = wall.sandbox(SandboxLimits(), given)
+        found["next"] = run(box, "print(open('new').read()); open('new', 'a').write('again')")
+        box.close()
+        found["here"] = [(workspace / "new").read_text(), (workspace / "new").stat().st_uid]
+        found["watched"] = watched(wall, Path(name))
+        mounts = Path("/proc/self/mountinfo").read_text("utf-8")
+        return found | {"mounted": name in mounts}
+
+
+def watched(wall: Sandboxes, home: Path) -> list[object]:
+    """Tell why a workspace has no hard size here, and what becomes of one that there is too much in."""
+    workspaces = Workspaces(os.environ)
+    workspace = workspaces.open(home, 8 * MEGABYTE)
+    with workspace.opened() as folder:
+        box = wall.sandbox(SandboxLimits(), [folder])
+    workspace.watch(box)
+    with suppress(ConnectionError):
+        run(box, "open('a', 'wb').write(bytes(9 << 20)); import time; time.sleep(30)")
+    ended = box.wait_ended(30)
+    box.close()
+    used = workspace.used() >= 9 * MEGABYTE
+    workspace.remove()
+    return [workspaces.obstacle, ended and ended.cause, box.reason, used, sorted(os.listdir(home))]
 
 
 def _bombed(box: Box) -> dict[str, object] | None:

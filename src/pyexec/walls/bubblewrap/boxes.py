@@ -37,12 +37,17 @@ class Ending:
 
 
 class Box:
-    """One sandbox of the bubblewrap wall. Whoever holds it must `close` it."""
+    """One sandbox of the bubblewrap wall. Whoever holds it must `close` it.
+
+    Attributes:
+        reason: Why it was ended from outside (`end`), as the end of a sentence.
+    """
 
     def __init__(self, sandbox: Sandbox, group: Group | None, limits: SandboxLimits) -> None:
         self.sandbox = sandbox
         self.group = group
         self.limits = limits
+        self.reason: str | None = None
         self._closed = False
 
     @property
@@ -90,6 +95,11 @@ class Box:
         code = os.WEXITSTATUS(report.value)
         return Ending(cause=Cause.EXIT, value=code, memory_limit=memory, peak_memory=peak)
 
+    def end(self, reason: str) -> None:
+        """End it for a reason that its owner shall be told; does not wait for that."""
+        self.reason = self.reason or reason
+        self.sandbox.kill()
+
     def kill(self) -> bool:
         """End all of it; tell whether nothing is left. Blocks until then, within a bound."""
         self.sandbox.kill()
@@ -124,10 +134,16 @@ def order_for(limits: SandboxLimits, user: int) -> Order:
     )
 
 
-def fork_box(server: ForkServer, limits: SandboxLimits, user: int, group: Group | None) -> Box:
+def fork_box(
+    server: ForkServer,
+    limits: SandboxLimits,
+    user: int,
+    group: Group | None,
+    folders: tuple[tuple[int, str], ...] = (),
+) -> Box:
     """Have a sandbox forked and wait until its guest is about to run; blocks for some 10 ms.
 
-    The group is this call's from now on.
+    The group is this call's from now on. `folders` are mounts and their places inside.
 
     Raises:
         ForkServerGoneError: The fork server does not answer.
@@ -137,7 +153,7 @@ def fork_box(server: ForkServer, limits: SandboxLimits, user: int, group: Group 
     sandbox: Sandbox | None = None
     try:
         entrances = group.open_entrances() if group is not None else ()
-        sandbox = server.fork(order_for(limits, user), Entrances(entrances), FORK_SECONDS)
+        sandbox = server.fork(order_for(limits, user), Entrances(entrances, folders), FORK_SECONDS)
         sandbox.wait_ready(READY_SECONDS)
         if group is not None:
             group.watch(sandbox.first)

@@ -3,20 +3,24 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.folders import Folder
 from pyexec.walls.bubblewrap.leftovers import OuterWalls
 from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
+from pyexec.walls.bubblewrap.users import SandboxUsers
+from pyexec.walls.bubblewrap.workspaces import Workspaces
 
 MOST_FAMILIES = 4
 OUTER = "outer-walls"
+COUNTER = "users"
 
 # Where an environment lies, and which folder that is: one that was made anew in its place is another.
 Key = tuple[Path, int, int]
@@ -39,6 +43,9 @@ class Families:
         orders: How.
         inside_of: See `InsideOf`.
 
+    Attributes:
+        workspaces: Folders that stay, for sandboxes to write to.
+
     Raises:
         WallUnavailableError: The wall, or one of the limits, cannot be had.
     """
@@ -50,21 +57,28 @@ class Families:
         self._outer.end_left_over()
         self._groups = groups_for(orders.key, orders.budget, orders.waived)
         self._users = USERS if os.geteuid() == 0 else None
+        # All keepers of one state folder count together.
+        self._handed_out = SandboxUsers(USERS.count, orders.folder.parent / COUNTER)
+        self.workspaces = Workspaces(orders.environ)
         self._bwrap = find_bubblewrap(orders.environ.get("PATH"))
         self._lock = threading.Lock()
         self._making: dict[Key, threading.Lock] = {}
         self._families: dict[Key, _Family] = {}
         self._retired: list[Sandboxes] = []
 
-    def sandbox(self, environment: Path) -> Box:
+    def sandbox(self, environment: Path, folders: Sequence[Folder] = ()) -> Box:
         """Return a sandbox that nobody has used. Blocks: for seconds when it is the first of its environment.
+
+        Args:
+            environment: What it runs on.
+            folders: The folders of this machine that it has (`Sandboxes.sandbox`).
 
         Raises:
             WallUnavailableError: The wall, or one of the limits, cannot be had.
             SandboxesFullError: There is not enough memory for one more.
-            SandboxNotMadeError: It went wrong this time.
+            SandboxNotMadeError: It went wrong this time, or one of the folders is not there.
         """
-        return self._family(environment).sandboxes.sandbox()
+        return self._family(environment).sandboxes.sandbox(folders=folders)
 
     def close(self) -> None:
         """End all sandboxes and fork servers."""
@@ -100,6 +114,7 @@ class Families:
             limits=orders.limits,
             ready=orders.ready,
             on_server=self._outer.note,
+            users=self._handed_out if self._users is not None else None,
         )
         try:
             sandboxes.warm()

@@ -181,7 +181,7 @@ class SandboxGuard(Guarding):
         if link.exit_code is None:
             how = box.wait_ended(CLOSE_SECONDS) if link.broken is None else None
             box.kill()
-            _add(ending, how)
+            _add(ending, how, box.reason)
         self._note_usage(box, ending, before)
         return ending
 
@@ -307,13 +307,15 @@ def _started(box: Box) -> dict[str, Any]:
     return {"boot": boot_id(), "pid": pid, "start_ticks": start_ticks(pid), "group": None, "pipes": []}
 
 
-def _add(ending: Ending, how: BoxEnding | None) -> None:
-    """Add how a sandbox has ended; None: nothing could end it."""
+def _add(ending: Ending, how: BoxEnding | None, reason: str | None) -> None:
+    """Add how a sandbox has ended (None: nothing could end it), and the reason if somebody had one to end it."""
     if how is None or how.cause is Cause.KILLED:
         ending.exit_code, ending.signal = exit_of(signal.SIGKILL)
         if ending.cause is None:
             ending.cause = "signalled"
-            ending.reason = "All of its sandbox was ended from outside."
+            ending.reason = (
+                f"It was ended because {reason}." if reason else "All of its sandbox was ended from outside."
+            )
         return
     if how.cause is Cause.EXIT:
         ending.exit_code = how.value

@@ -1,19 +1,20 @@
 """The bubblewrap wall: fork servers, one generation after the other, and the sandboxes they fork."""
 
 import os
-import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from itertools import count
 
 from pyexec.domain.errors import PyexecError, SandboxesFullError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
+from pyexec.processes.mounting import Mounter
 from pyexec.processes.outerwalls import put_up
 from pyexec.sandbox.forks import ForkServer, ForkServerGoneError, Group, GroupLimits, Groups, NoRoomError, Plan
 from pyexec.walls.bubblewrap.boxes import Box, fork_box
+from pyexec.walls.bubblewrap.folders import Folder, opened, owner_of, taken
+from pyexec.walls.bubblewrap.users import SandboxUsers
 
 START_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -36,6 +37,7 @@ class Sandboxes:
         limits: The limits of a sandbox that asks for no others, which is what is kept ready.
         ready: How many such sandboxes are kept ready.
         on_server: Hears the pid of the first process behind each outer wall, with which everything there ends.
+        users: Whom they are, where the plan has users.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Sandboxes:
         limits: SandboxLimits | None = None,
         ready: int = 2,
         on_server: Callable[[int], None] | None = None,
+        users: SandboxUsers | None = None,
     ) -> None:
         self._plan = plan
         self._groups = groups
@@ -59,8 +62,8 @@ class Sandboxes:
         self._retired: list[tuple[ForkServer, Group]] = []
         self._ready: deque[Box] = deque()
         self._out: list[Box] = []
-        # From where on users are handed out: other owners on this machine begin elsewhere.
-        self._users = count(secrets.randbelow(1 << 30))
+        self._users = users or (SandboxUsers(plan.users.count) if plan.users is not None else None)
+        self._mounter = Mounter(environ)
         self._few = threading.Event()
         self._closing = threading.Event()
         self._filler: threading.Thread | None = None
@@ -82,18 +85,23 @@ class Sandboxes:
             self._filler.start()
             self._few.set()
 
-    def sandbox(self, limits: SandboxLimits | None = None) -> Box:
+    def sandbox(self, limits: SandboxLimits | None = None, folders: Sequence[Folder] = ()) -> Box:
         """Return a sandbox that nobody has used: a ready one where its limits are the usual ones, else a new one.
+
+        One with folders is never a ready one: these have given up already what it takes to attach them. As root a
+        sandbox is the user that the folder belongs to which it may write to, so that all sandboxes that have had the
+        folder one after the other are the same user; a folder that belongs to none of theirs is given to one.
 
         Raises:
             WallUnavailableError: The wall, or one of the limits, cannot be had.
             SandboxesFullError: There is not enough memory for one more.
-            SandboxNotMadeError: It went wrong this time.
+            SandboxNotMadeError: It went wrong this time, or one of the folders is not there.
+            InvalidArgumentError: Two of the folders are writable, or have one place.
         """
         asked = limits or self._limits
-        box = self._take() if asked == self._limits else None
+        box = self._take() if asked == self._limits and not folders else None
         if box is None:
-            box = self._fork(asked)
+            box = self._fork(asked, folders)
         try:
             box.begin()
         except OSError as error:
@@ -135,6 +143,7 @@ class Sandboxes:
         with self._lock:
             retired, self._retired = self._retired, []
             out, self._out = self._out, []
+        self._mounter.close()
         for box in out:
             box.close()
         for server, group in retired:
@@ -184,14 +193,17 @@ class Sandboxes:
 
     # -- sandboxes -------------------------------------------------------------------------------------------------
 
-    def _fork(self, limits: SandboxLimits) -> Box:
-        for _ in range(2):
-            server = self._current()
-            group = self._group(GroupLimits(memory=limits.memory, processes=limits.processes, cpu=limits.cpu))
-            try:
-                return fork_box(server, limits, self._next_user(), group)
-            except ForkServerGoneError:
-                server.retire()  # It was killed: another one takes the order.
+    def _fork(self, limits: SandboxLimits, folders: Sequence[Folder] = ()) -> Box:
+        with opened(folders) as found:
+            user = self._user_for(found)
+            for _ in range(2):
+                server = self._current()
+                with taken(found, self._mounter) as mounts:
+                    group = self._group(GroupLimits(memory=limits.memory, processes=limits.processes, cpu=limits.cpu))
+                    try:
+                        return fork_box(server, limits, user, group, mounts)
+                    except ForkServerGoneError:
+                        server.retire()  # It was killed: another one takes the order.
         raise WallUnavailableError(
             "The fork server behind the bubblewrap wall went away twice.", hint="`pyexec doctor` may tell why."
         )
@@ -208,10 +220,20 @@ class Sandboxes:
         except OSError as error:
             raise WallUnavailableError(f"A sandbox's limits cannot be had: {error.strerror}.") from error
 
+    def _user_for(self, folders: Sequence[tuple[Folder, int]]) -> int:
+        writable, users = owner_of(folders), self._plan.users
+        if writable is None or users is None or self._users is None:
+            return self._next_user()
+        folder, owner = writable
+        if users.first < owner < users.first + users.count:
+            return owner - users.first
+        user = self._users.lasting()
+        # The descriptor is one that has no more rights than a path.
+        os.chown(f"/proc/self/fd/{folder}", users.first + user, users.first + user)
+        return user
+
     def _next_user(self) -> int:
-        if self._plan.users is None:
-            return 0
-        return 1 + next(self._users) % (self._plan.users.count - 1)
+        return self._users.passing() if self._users is not None else 0
 
     # -- what is kept ready ----------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _KILOBYTE = 1024
 _FOLDERS = ("work", "tmp", "dev/shm")
 _FIRST = "1"
+_WORKSPACE = "workspace"
 # Of what follows the name in /proc/<pid>/stat: user and system time, and those of the children that it has waited for.
 _USER, _SYSTEM, _USER_OF_CHILDREN, _SYSTEM_OF_CHILDREN = 11, 12, 13, 14
 
@@ -79,6 +80,15 @@ class Sight:
         own = sum(max(part.alone, part.anonymous - share) for part in parts)
         return own + max(sum(part.shared for part in parts), self._in_files())
 
+    def nameless(self, device: int) -> int:
+        """Return the bytes of open files on a file system that have no name there any more."""
+        found: dict[int, int] = {}
+        for name in self._names():
+            for state in self._open_files(name):
+                if stat.S_ISREG(state.st_mode) and not state.st_nlink and state.st_dev == device:
+                    found[state.st_ino] = state.st_blocks * 512
+        return sum(found.values())
+
     def close(self) -> None:
         """Let go of it."""
         os.close(self._fd)
@@ -119,6 +129,8 @@ class Sight:
                 size = os.statvfs(path)
                 total += (size.f_blocks - size.f_bfree) * size.f_frsize
                 folders.add(os.stat(path).st_dev)
+        with suppress(OSError):  # What is there lies on the disk.
+            folders.add(os.stat(f"/proc/self/fd/{self._fd}/{_FIRST}/root/{_WORKSPACE}").st_dev)
         nameless: dict[tuple[int, int], int] = {}
         for name in self._names():
             for state in self._open_files(name):

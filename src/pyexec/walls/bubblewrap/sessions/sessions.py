@@ -286,7 +286,7 @@ def how_it_ended(box: Box) -> str:
     """Tell in some words how a sandbox has ended by itself."""
     how = box.wait_ended(ENDED_SECONDS)
     if how is None or how.cause is Cause.KILLED:
-        return "its sandbox was ended from outside"
+        return box.reason or "its sandbox was ended from outside"
     if how.cause is Cause.OUT_OF_MEMORY:
         return f"out of memory: more than its limit of {how.memory_limit // MEGABYTE} MB"
     if how.cause is Cause.EXIT:
