@@ -98,7 +98,8 @@ def unpack_order(data: bytes) -> Order:
 
 
 WORKSPACE = "/workspace"
-PLACES = (WORKSPACE, "/packages", "/code")
+PACKAGES = "/packages"
+PLACES = (WORKSPACE, PACKAGES, "/code")
 """Where in a sandbox there may be a folder of the machine."""
 
 NAMED = "/data"

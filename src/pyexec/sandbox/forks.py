@@ -1,6 +1,6 @@
 """The door to fork servers and control groups, for walls that are made of them."""
 
-from pyexec_guest.orders import MOST_FOLDERS, NAMED, PLACES, WORKSPACE, News, Order, Report, is_name, is_place
+from pyexec_guest.orders import MOST_FOLDERS, NAMED, PACKAGES, PLACES, WORKSPACE, News, Order, Report, is_name, is_place
 from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
 from pyexec_guest.outside.groups.choice import find_groups
 from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
@@ -11,6 +11,7 @@ from pyexec_guest.outside.plan import Plan, Program, Users
 __all__ = [
     "MOST_FOLDERS",
     "NAMED",
+    "PACKAGES",
     "PLACES",
     "WORKSPACE",
     "Entrances",

@@ -6,6 +6,8 @@ ended.json      why it does no longer
 lock            held by that keeper as long as the interpreter lives
 used            changed when an execution in it ends
 queue/          the line in which its executions stand
+    workspace…      its files
+    packages/       what was installed for it
 """
 
 import fcntl
@@ -13,7 +15,6 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from pyexec.domain.sessions import Session, SessionEnd
+from pyexec.storage import hostile_folders
 from pyexec.storage.json_files import read_json, write_json
 from pyexec.storage.plain_files import write_plain
 
@@ -44,6 +46,11 @@ class SessionFolder:
     def queue(self) -> Path:
         """The line in which its executions stand."""
         return self.path / "queue"
+
+    @property
+    def packages(self) -> Path:
+        """The packages that were installed for it."""
+        return self.path / "packages"
 
     def create(self, session_id: str, owner: str, *, python: str | None, environment: str | None) -> bool:
         """Make it, unless it is there; tell whether it was not."""
@@ -144,7 +151,7 @@ class SessionFolder:
         gone = self.path.with_name(f".{self.path.name}-{secrets.token_hex(8)}")
         with suppress(FileNotFoundError):
             self.path.rename(gone)  # In one step, so that nobody finds half a session.
-        shutil.rmtree(gone, ignore_errors=True)
+        hostile_folders.remove(gone)
 
     def _used_at(self, values: dict[str, Any]) -> float:
         try:

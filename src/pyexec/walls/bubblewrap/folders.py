@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError, SandboxNotMadeError, WallUnavailableError
 from pyexec.processes.mounting import Mounter
-from pyexec.sandbox.forks import MOST_FOLDERS, NAMED, PLACES, WORKSPACE, is_place
+from pyexec.sandbox.forks import MOST_FOLDERS, NAMED, PACKAGES, PLACES, WORKSPACE, is_place
 
 _PLACES = ", ".join((*PLACES, f"{NAMED}/<name>"))
 
-__all__ = ["NAMED", "WORKSPACE", "Folder", "opened", "owner_of", "taken"]
+__all__ = ["NAMED", "PACKAGES", "WORKSPACE", "Folder", "opened", "owner_of", "taken"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
 from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
 from pyexec.walls.bubblewrap.sessions.answers import answer
+from pyexec.walls.bubblewrap.sessions.homes import Homes
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions
 from pyexec.walls.bubblewrap.stays import House
 
@@ -166,7 +167,9 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     os.write(lock, f"{os.getpid()}\n".encode())  # For people.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
-        keeper = Keeper(Families(orders, inside_of), Sessions(orders.folder, orders.sessions), _listen(orders.folder))
+        families = Families(orders, inside_of)
+        homes = Homes(families.workspaces, orders.limits.workspace, families.sandbox)
+        keeper = Keeper(families, Sessions(orders.folder, orders.sessions, homes), _listen(orders.folder))
     except PyexecError as error:
         _say(error.sentence())
         return 1

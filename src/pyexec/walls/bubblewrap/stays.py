@@ -152,5 +152,5 @@ class House:
         if session is None:
             return OwnSandbox(self._take_box(prefix))
         folder = SessionFolder(Path(session["folder"]))
-        live = self._sessions.enter(folder, prefix, lambda: self._take_box(prefix))
+        live = self._sessions.enter(folder, prefix)
         return InSession(self._sessions, live)

@@ -10,6 +10,7 @@ from typing import Any
 from pyexec.sandbox.guarding import GuestConnection
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.sessions.homes import Home
 
 TURNS_REMEMBERED = 1000
 STREAMS = ("stdout", "stderr")
@@ -23,7 +24,7 @@ class LiveSession:
 
     Attributes:
         folder: The session's.
-        box: Its sandbox.
+        home: Its sandbox and its workspace.
         connection: To its guest.
         lock: Says that it lives.
         prefix: The environment it runs on.
@@ -35,7 +36,7 @@ class LiveSession:
     """
 
     folder: SessionFolder
-    box: Box
+    home: Home
     connection: GuestConnection
     lock: int
     prefix: Path
@@ -47,6 +48,11 @@ class LiveSession:
     busy: bool = True
     ended: str | None = None
     renewed: bool = False
+
+    @property
+    def box(self) -> Box:
+        """Its sandbox."""
+        return self.home.box
 
     @property
     def owner(self) -> Path:

@@ -4,7 +4,6 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyexec.domain.sessions import SessionLimits, ended_error, span
 from pyexec.sandbox.guarding import GuestConnection, Loop, signal_name
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box, Cause
+from pyexec.walls.bubblewrap.sessions.homes import Home, Homes
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sitter import Sitter
 
@@ -29,8 +29,6 @@ IDLE_ENOUGH_SECONDS = 60.0
 """A session that was used more recently does not make room for one of somebody else."""
 EVICTIONS = 4
 
-MakeBox = Callable[[], Box]
-
 
 class Sessions:
     """Holds the sandboxes that stay. May be used from several threads.
@@ -38,16 +36,18 @@ class Sessions:
     Args:
         keeper: The folder of the keeper, by which servers find it.
         limits: Of sessions.
+        homes: Makes their sandboxes and workspaces.
     """
 
-    def __init__(self, keeper: Path, limits: SessionLimits) -> None:
+    def __init__(self, keeper: Path, limits: SessionLimits, homes: Homes) -> None:
         self._keeper = keeper
         self._limits = limits
+        self._homes = homes
         self._lock = threading.Condition()
         self._live: dict[Path, LiveSession] = {}
         self._sitter: Sitter | None = None
 
-    def enter(self, folder: SessionFolder, prefix: Path, make_box: MakeBox) -> LiveSession:
+    def enter(self, folder: SessionFolder, prefix: Path) -> LiveSession:
         """Return a session that nobody else speaks with until it is left; start its interpreter where it is new.
 
         Blocks until it is free, and until there is a sandbox.
@@ -70,7 +70,7 @@ class Sessions:
             raise NotFoundError(f"The session in {folder.path.name} has been closed.")
         if session.end is not None:
             raise ended_error(session)
-        return self._begin(folder, prefix, make_box)
+        return self._begin(folder, prefix)
 
     def leave(self, live: LiveSession) -> None:
         """Let others have it; it lives on."""
@@ -169,23 +169,23 @@ class Sessions:
         with self._lock:
             self._lock.wait_for(lambda: self._live.get(live.folder.path) is not live, ENTER_SECONDS)
 
-    def _begin(self, folder: SessionFolder, prefix: Path, make_box: MakeBox) -> LiveSession:
+    def _begin(self, folder: SessionFolder, prefix: Path) -> LiveSession:
         self._make_room(folder.path.parent)
-        box = self._box(make_box)
+        home = self._home(folder, prefix)
         try:
             lock = folder.begin(self._keeper, prefix)
         except BlockingIOError as error:
-            box.close()
+            home.close()
             raise SessionBusyError("The session is just being started.", hint="Try again.") from error
         except BaseException:
-            box.close()
+            home.close()
             raise
-        for fd in box.sandbox.output:
+        for fd in home.box.sandbox.output:
             os.set_blocking(fd, False)
         live = LiveSession(
             folder=folder,
-            box=box,
-            connection=GuestConnection(box.sandbox.socket),
+            home=home,
+            connection=GuestConnection(home.box.sandbox.socket),
             lock=lock,
             prefix=prefix,
         )
@@ -208,17 +208,17 @@ class Sessions:
                 )
             self.end(idle, f"it made room for another one, idle for {span(_idle(idle))}", only_idle=True)
 
-    def _box(self, make_box: MakeBox) -> Box:
+    def _home(self, folder: SessionFolder, prefix: Path) -> Home:
         for _ in range(EVICTIONS):
             try:
-                return make_box()
+                return self._homes.make(folder, prefix)
             except SandboxesFullError:
                 with self._lock:
                     idle = self._least_used(list(self._live.values()), IDLE_ENOUGH_SECONDS)
                 if idle is None:
                     raise
                 self.end(idle, f"its memory was needed, idle for {span(_idle(idle))}", only_idle=True)
-        return make_box()
+        return self._homes.make(folder, prefix)
 
     def _least_used(self, among: list[LiveSession], seconds: float) -> LiveSession | None:
         idle = [live for live in among if not live.busy and live.ended is None and _idle(live) >= seconds]
@@ -228,7 +228,7 @@ class Sessions:
 
     def _put_away(self, live: LiveSession) -> None:
         live.connection.hang_up()
-        live.box.close()
+        live.home.close()
         with self._lock:
             if self._live.get(live.folder.path) is live:
                 del self._live[live.folder.path]
