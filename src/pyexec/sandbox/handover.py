@@ -63,6 +63,33 @@ def receive_answer(connection: socket.socket, timeout: float) -> dict[str, objec
     return None
 
 
+def receive_with_descriptors(connection: socket.socket, timeout: float) -> tuple[dict[str, object], list[int]]:
+    """Return a short answer of a keeper, and the descriptors that came with it, which are the caller's from now on.
+
+    Raises:
+        OSError: It does not answer in time, or not so.
+    """
+    connection.settimeout(timeout)
+    decoder = protocol.Decoder()
+    found: list[int] = []
+    try:
+        while True:
+            data, fds, _flags, _address = socket.recv_fds(connection, 65536, 1)
+            found += fds
+            for fd in fds:
+                os.set_inheritable(fd, False)
+            if not data:
+                raise ConnectionError("the keeper has hung up")
+            for message in decoder.feed(data):
+                return message, found
+    except BaseException as error:
+        for fd in found:
+            os.close(fd)
+        if isinstance(error, protocol.ProtocolError):
+            raise ConnectionError(str(error)) from error
+        raise
+
+
 def _orders(launch: Launch) -> dict[str, object]:
     return {
         "v": protocol.VERSION,

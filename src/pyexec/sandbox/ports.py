@@ -80,3 +80,14 @@ class SessionKeeper(Protocol):
         `keeper` is the folder of the keeper to ask; None: that of our own settings.
         """
         ...
+
+    def open_workspace(self, folder: Path, keeper: Path | None = None) -> tuple[int, int | None]:
+        """Return the root of a session's workspace, opened by path only, and how many bytes more may be written.
+
+        The descriptor is the caller's to close. None instead of a number: the file system itself sees to it. Blocks.
+
+        Raises:
+            SandboxNotMadeError: It cannot be had.
+            WallUnavailableError: Nobody is there who could open it.
+        """
+        ...

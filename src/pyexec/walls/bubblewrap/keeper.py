@@ -21,12 +21,12 @@ from pathlib import Path
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.claims import LOCK
-from pyexec.sandbox.guarding import Loop, encode, receive_orders
+from pyexec.sandbox.guarding import Loop, receive_orders
 from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
 from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
 from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
-from pyexec.walls.bubblewrap.sessions.answers import answer
+from pyexec.walls.bubblewrap.sessions.answers import reply
 from pyexec.walls.bubblewrap.sessions.homes import Homes
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions
 from pyexec.walls.bubblewrap.stays import House
@@ -136,7 +136,7 @@ class Keeper:
     def _answer(self, connection: socket.socket) -> None:
         asked = receive_orders(connection, ORDERS_SECONDS)
         if asked is not None:
-            connection.sendall(encode(answer(self._sessions, asked)))
+            reply(self._sessions, asked, connection)
 
     def _stay(self, connection: socket.socket) -> None:
         """Wait until a server hangs up."""

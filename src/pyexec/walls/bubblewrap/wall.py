@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pyexec.domain.errors import KeeperUnavailableError, WallUnavailableError
+from pyexec.domain.errors import KeeperUnavailableError, SandboxNotMadeError, WallUnavailableError
 from pyexec.processes.programs import start_detached
-from pyexec.sandbox.handover import encode, give_orders, receive_answer
+from pyexec.sandbox.handover import encode, give_orders, receive_answer, receive_with_descriptors
 from pyexec.sandbox.places import connect_in
 from pyexec.sandbox.ports import Launch
 from pyexec.storage.locks import held
@@ -77,6 +77,16 @@ class BubblewrapWall:
                 return receive_answer(connection, ASK_SECONDS) or {}
             except OSError:
                 return {}
+
+    def open_workspace(self, folder: Path, keeper: Path | None = None) -> tuple[int, int | None]:
+        """See `SessionKeeper.open_workspace`."""
+        with self._connected(keeper) as connection:
+            connection.sendall(b"s" + encode({"op": "workspace", "folder": str(folder)}))
+            answer, fds = receive_with_descriptors(connection, ASK_SECONDS)
+        if len(fds) != 1:
+            raise SandboxNotMadeError(str(answer.get("refused") or "The workspace cannot be had."), hint="Try again.")
+        room = answer.get("room")
+        return fds[0], room if isinstance(room, int) else None
 
     @contextmanager
     def _connected(self, keeper: Path | None) -> Generator[socket.socket]:

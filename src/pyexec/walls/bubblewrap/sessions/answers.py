@@ -1,10 +1,33 @@
 """What servers ask the keeper about sessions, and how it answers. Paths are those of sessions' folders."""
 
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pyexec.domain.errors import PyexecError
+from pyexec.sandbox.guarding import encode
+from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions
+
+WORKSPACE = "workspace"
+
+
+def reply(sessions: Sessions, asked: Mapping[str, Any], connection: socket.socket) -> None:
+    """Do what is asked, and tell what came of it; see `answer`.
+
+    `workspace` (`folder`): hand out the root of its workspace. The descriptor goes with the answer, and as long as
+    anybody has it, the workspace stays mounted.
+    """
+    if asked.get("op") != WORKSPACE:
+        connection.sendall(encode(answer(sessions, asked)))
+        return
+    try:
+        with sessions.workspace(SessionFolder(Path(str(asked.get("folder"))))) as found:
+            told = {"room": None if found.hard else max(0, found.size - found.used())}
+            socket.send_fds(connection, [encode(told)], [found.root])
+    except PyexecError as error:
+        connection.sendall(encode({"refused": error.sentence()}))
 
 
 def answer(sessions: Sessions, asked: Mapping[str, Any]) -> dict[str, Any]:

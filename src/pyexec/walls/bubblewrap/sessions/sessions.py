@@ -4,6 +4,8 @@ import os
 import secrets
 import threading
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.sessions.homes import Home, Homes
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sitter import Sitter
+from pyexec.walls.bubblewrap.workspaces import Workspace
 
 ENDED_SECONDS = 2.0
 ENTER_SECONDS = 30.0
@@ -135,6 +138,27 @@ class Sessions:
             self.dismiss(live, how_it_ended(live.box))
             return {}
         return {**self._describe(live), "guest": told}
+
+    @contextmanager
+    def workspace(self, folder: SessionFolder) -> Generator[Workspace]:
+        """Yield the workspace of a session, which may be in use, or have been left by an interpreter that is gone.
+
+        Raises:
+            PyexecError: It cannot be had; see `Workspaces.open`.
+        """
+        with self._lock:
+            live = self._live.get(folder.path)
+            if live is not None and live.ended is None:
+                # As long as we hold the lock it is not put away.
+                yield live.home.workspace
+                return
+        if live is not None:
+            self._await_gone(live)
+        workspace = self._homes.workspace(folder)
+        try:
+            yield workspace
+        finally:
+            workspace.close()
 
     def count(self) -> int:
         """Return how many live."""
