@@ -55,7 +55,7 @@ def _compiled(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @linux
 def test_the_peak_of_a_short_process_is_its_own_and_not_that_of_the_runner(tmp_path: Path) -> None:
-    measured = measure(tmp_path, python(HIGH_WATER))
+    measured = measure(tmp_path, python(f"{FILLS.format(4)}; {HIGH_WATER}"))
     own = int(measured.stdout) * 1024
     # The kernel adds up in parts what each core has counted.
     assert measured.last["peak"] == pytest.approx(own, abs=MEGABYTE / 2)
@@ -65,12 +65,12 @@ def test_the_peak_of_a_short_process_is_its_own_and_not_that_of_the_runner(tmp_p
 def test_a_process_that_ends_at_once_has_figures_and_no_more_is_said_of_its_memory_than_is_known(
     tmp_path: Path,
 ) -> None:
-    last = measure(tmp_path, ["/bin/true"]).last
-    assert last["wall"] > 0
-    assert last["user"] + last["system"] > 0
-    assert last["minor_faults"] > 0
-    assert 0 < last["peak"] < 10 * MEGABYTE
-    assert not last["peak_known"]
+    for sample in measure(tmp_path, ["/bin/true"], rounds=[[0]] * 50).samples:
+        assert sample["wall"] > 0
+        assert sample["user"] + sample["system"] > 0
+        assert sample["minor_faults"] > 0
+        assert 0 < sample["peak"] < 10 * MEGABYTE
+        assert not sample["peak_known"]
 
 
 def test_cpu_time_is_that_of_the_program(tmp_path: Path) -> None:
