@@ -64,7 +64,7 @@ async def test_the_next_in_line_starts_as_soon_as_a_place_is_free(make_engine: M
         return max(following[0] - ended for (_began, ended), following in pairwise(spans))
 
     async def at_once() -> bool:
-        return await longest() < 0.5  # As long as a look now and then would leave it waiting, each of three times.
+        return await longest() < 0.5  # Whoever only looked now and then would be late for one of the three.
 
     await soon(at_once, what="three places in a row that are taken at once")
 
