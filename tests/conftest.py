@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,9 @@ import pytest
 
 from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
+
+# What pytest makes of the tests is kept, whatever the environment says for programs: every worker would make it anew.
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session")

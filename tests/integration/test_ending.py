@@ -114,7 +114,13 @@ async def test_busy_loops_are_gone_after_a_cancel(engine_by: Engine) -> None:
     assert execution.state == "cancelled"
 
 
-@pytest.mark.parametrize("each_time", ["", "os.setsid()"], ids=["one session", "ever new sessions"])
+@pytest.mark.parametrize(
+    "each_time",
+    [
+        pytest.param("", id="one session", marks=pytest.mark.exhaustive),
+        pytest.param("os.setsid()", id="ever new sessions"),
+    ],
+)
 async def test_a_process_that_forks_away_all_the_time_is_caught(
     engine_by: Engine, each_time: str, tmp_path: Path
 ) -> None:
