@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if number:
         tests = "1 long proof was" if number == 1 else f"{number} long proofs were"
         terminalreporter.write_line(f'{tests} left out; they run with make test ARGS="--exhaustive".')
+
+
+def pytest_configure() -> None:
+    """Have programs be interrupted as ever, though a shell has what it starts in the background ignore that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
