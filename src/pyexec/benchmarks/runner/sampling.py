@@ -318,8 +318,8 @@ def _rehearse(program: "Program", tell: int) -> None:
     _used_until_now()
     os.write(tell, b"")
     try:
-        os.execve("", program.argv, program.env)
-    except FileNotFoundError:
+        os.execve("/", program.argv, program.env)  # A folder is no program.
+    except PermissionError:
         return
 
 
