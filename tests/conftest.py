@@ -4,10 +4,12 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.pathlib import import_path
 
 from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
@@ -59,6 +61,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def _option(marker: str) -> str:
     return f"--{marker.replace('_', '-')}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each worker of xdist load the tests from another place on, before all collect them in the same order.
+
+    To make of a test what pytest runs takes a while and is kept: so each makes its part, and not all of them everything.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != ["tests"]:
+        return
+    paths = sorted(session.config.rootpath.glob("tests/**/test_*.py"))
+    first = len(paths) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in (*paths[first:], *paths[:first]):
+        with suppress(Exception):  # Collecting it says what is wrong with it.
+            import_path(path, mode="importlib", root=session.config.rootpath, consider_namespace_packages=False)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
