@@ -67,7 +67,7 @@ def _option(marker: str) -> str:
 def pytest_collection(session: pytest.Session) -> None:
     """Have each worker of xdist load the tests from another place on, before all collect them in the same order.
 
-    To make of a test what pytest runs takes a while and is kept: so each makes its part, and not all of them everything.
+    What pytest makes of a test takes a while and is kept: so each makes its part, and not all of them everything.
     """
     worker = getattr(session.config, "workerinput", None)
     if worker is None or session.config.args != ["tests"]:
