@@ -99,8 +99,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _note_left_out(config: pytest.Config, number: int) -> None:
     """Remember it; a worker of xdist tells its controller, which has collected nothing itself."""
     config.stash[_left_out] = number
-    if hasattr(config, "workeroutput"):
-        config.workeroutput["left_out"] = number
+    told: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    if told is not None:
+        told["left_out"] = number
 
 
 @pytest.hookimpl(optionalhook=True)
