@@ -12,7 +12,7 @@ import pytest
 from pyexec.sandbox.claims import claim
 from pyexec.sandbox.keepers import connect
 from pyexec.sandbox.observations import Observation, observe
-from pyexec.sandbox.ports import Launch, Preparing
+from pyexec.sandbox.ports import Launch, Line, Preparing
 from pyexec.walls.host.wall import HostWall
 from tests.helpers.processes import alive, eventually
 from tests.helpers.waiting import ENOUGH_SECONDS
@@ -47,9 +47,7 @@ class Prepared:
         self._launch = Launch(
             execution_id=name,
             folder=self.folder,
-            queue=queue,
-            entry=held.entry,
-            slots=4,
+            lines=(Line(folder=queue, entry=held.entry, slots=4),),
             lock_fd=held.lock_fd,
             **(values | how),
         )
