@@ -1,13 +1,21 @@
 """What every test shares."""
 
 import os
+import signal
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.pathlib import import_path
 
 from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
+
+# What pytest makes of the tests is kept, whatever the environment says for programs: every worker would make it anew.
+sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session")
@@ -37,9 +45,38 @@ def module_home() -> Iterator[Path]:
         yield home
 
 
+# Markers whose tests are left out unless the option of the same name is given.
+ON_REQUEST = {
+    "usual_packages": "try all packages that sandboxes have by default",
+    "exhaustive": "run the long proofs too, which show again at length what other tests show",
+}
+_left_out = pytest.StashKey[int]()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer what is left out otherwise."""
-    parser.addoption("--usual-packages", action="store_true", help="try all packages that sandboxes have by default")
+    for marker, what in ON_REQUEST.items():
+        parser.addoption(_option(marker), action="store_true", help=what)
+
+
+def _option(marker: str) -> str:
+    return f"--{marker.replace('_', '-')}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each worker of xdist load the tests from another place on, before all collect them in the same order.
+
+    What pytest makes of a test takes a while and is kept: so each makes its part, and not all of them everything.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != ["tests"]:
+        return
+    paths = sorted(session.config.rootpath.glob("tests/**/test_*.py"))
+    first = len(paths) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for path in (*paths[first:], *paths[:first]):
+        with suppress(Exception):  # Collecting it says what is wrong with it.
+            import_path(path, mode="importlib", root=session.config.rootpath, consider_namespace_packages=False)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -47,12 +84,45 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Then all workers end at about the same time.
     """
-    if not config.getoption("--usual-packages"):
-        left_out = [item for item in items if item.get_closest_marker("usual_packages") is not None]
+    for marker in ON_REQUEST:
+        if config.getoption(_option(marker)):
+            continue
+        left_out = [item for item in items if item.get_closest_marker(marker) is not None]
         if left_out:
             config.hook.pytest_deselected(items=left_out)
-            items[:] = [item for item in items if item not in left_out]
+            items[:] = [item for item in items if item.get_closest_marker(marker) is None]
+        if marker == "exhaustive":
+            _note_left_out(config, len(left_out))
     items.sort(key=lambda item: "unit" in item.path.parts)
+
+
+def _note_left_out(config: pytest.Config, number: int) -> None:
+    """Remember it; a worker of xdist tells its controller, which has collected nothing itself."""
+    config.stash[_left_out] = number
+    told: dict[str, Any] | None = getattr(config, "workeroutput", None)
+    if told is not None:
+        told["left_out"] = number
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear it from a worker of xdist; one that died has nothing to say."""
+    told = getattr(node, "workeroutput", {}).get("left_out", 0)
+    node.config.stash[_left_out] = max(told, node.config.stash.get(_left_out, 0))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say what was left out, and how to have it."""
+    number = config.stash.get(_left_out, 0)
+    if number:
+        tests = "1 long proof was" if number == 1 else f"{number} long proofs were"
+        terminalreporter.write_line(f'{tests} left out; they run with make test ARGS="--exhaustive".')
+
+
+def pytest_configure() -> None:
+    """Have programs be interrupted as ever, though a shell has what it starts in the background ignore that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

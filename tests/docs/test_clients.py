@@ -45,7 +45,13 @@ def test_there_is_a_configuration_for_each_client() -> None:
         assert f"**{name}**" in SECTION
 
 
-@pytest.mark.parametrize("clients", _alike())
+@pytest.mark.parametrize(
+    "clients",
+    [
+        pytest.param(clients, marks=[pytest.mark.exhaustive] if number else [])
+        for number, clients in enumerate(_alike())
+    ],
+)
 async def test_a_configuration_starts_the_server(clients: str, state_home: Path) -> None:
     program, *arguments = _alike()[clients]
     assert program == PROGRAM

@@ -8,6 +8,7 @@ import pytest
 from mcp_types import ImageContent, ResourceLink, TextContent, TextResourceContents
 
 from tests.helpers.mcp import Mcp
+from tests.helpers.waiting import with_enough_time
 from tests.walls.bubblewrap import DEPENDENCIES, made_environment
 
 SERVER_ENV = {
@@ -92,7 +93,10 @@ async def test_out_of_memory_is_an_error_that_says_what_to_do(own_server: Mcp) -
 
 
 async def test_a_time_out_tells_what_was_shown_until_then(own_server: Mcp) -> None:
-    data, _text, _more = await execute(own_server, "print('before')\nwhile True: pass", timeout_seconds=3)
+    (data, _text, _more), _seconds = await with_enough_time(
+        lambda seconds: execute(own_server, "print('before')\nwhile True: pass", timeout_seconds=seconds),
+        lambda answer: answer[0]["stdout"],
+    )
     assert (data["status"], data["stdout"], data["exception"]["type"]) == ("timed_out", "before\n", "KeyboardInterrupt")
 
 

@@ -10,6 +10,7 @@ import pytest
 from mcp_types import ImageContent, ResourceLink, TextContent, TextResourceContents
 
 from tests.helpers.mcp import Mcp
+from tests.helpers.waiting import with_enough_time
 
 SERVER_ENV = {"PYEXEC_TOOLSETS": "default,execute", "PYEXEC_WALL": "host"}
 
@@ -88,7 +89,11 @@ async def test_a_missing_module_is_advised_on(own_server: Mcp) -> None:
 
 async def test_a_timeout_interrupts_and_keeps_what_was_there(own_server: Mcp) -> None:
     code = "print('x')\ndisplay('shown')\nimport time; time.sleep(300)"
-    data, _text, _more = await execute(own_server, code, timeout_seconds=15)
+    (data, _text, _more), _seconds = await with_enough_time(
+        lambda seconds: execute(own_server, code, timeout_seconds=seconds),
+        lambda answer: answer[0].get("displays"),
+        times=3,
+    )
     assert (data["status"], data["stopped_by"]) == ("timed_out", "SIGINT")
     assert data["stdout"] == "x\n"
     assert len(data["displays"]) == 1

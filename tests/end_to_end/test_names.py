@@ -23,8 +23,12 @@ def test_each_of_them_is_the_server(module_home: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [(BIN / "python-executor-mcp",), (BIN / "pyexec", "serve"), OLD_PACKAGE],
-    ids=["python-executor-mcp", "pyexec serve", "python -m python_mcp_server"],
+    [
+        # That it is the server is shown above.
+        pytest.param((BIN / "python-executor-mcp",), id="python-executor-mcp", marks=pytest.mark.exhaustive),
+        pytest.param((BIN / "pyexec", "serve"), id="pyexec serve"),
+        pytest.param(OLD_PACKAGE, id="python -m python_mcp_server"),
+    ],
 )
 def test_each_answers_initialize_and_takes_a_directory(
     module_home: Path, tmp_path: Path, command: tuple[str | Path, ...]

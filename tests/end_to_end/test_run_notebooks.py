@@ -17,7 +17,7 @@ from tests.helpers.commands import Command
 from tests.helpers.mcp import Mcp
 from tests.helpers.notebooks import outputs_of, write_notebook
 from tests.helpers.processes import alive
-from tests.helpers.waiting import eventually
+from tests.helpers.waiting import eventually, with_enough_time
 
 pytestmark = pytest.mark.needs_uv
 
@@ -136,7 +136,11 @@ async def test_a_failing_cell_is_told_with_its_number_and_lines_and_the_rest_is_
 
 
 async def test_a_time_out_keeps_what_was_put_out_and_ends_the_kernel(mcp: Mcp) -> None:
-    result = await execute(mcp, "print('before')", FOREVER, timeout_seconds=15)
+    result, _seconds = await with_enough_time(
+        lambda seconds: execute(mcp, "print('before')", FOREVER, timeout_seconds=seconds),
+        lambda result: result["stdout"].count("\n") > 1,
+        times=4,
+    )
     assert (result["status"], result["stdout"].startswith("before\n")) == ("timed_out", True)
     before, pid, *_rest = await kept(mcp, result["job_id"])
     assert (before, pid.split()[0]) == ("before\n", result["stdout"].split()[1])

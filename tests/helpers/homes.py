@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,12 +90,9 @@ def processes_of(home: Path) -> list[Process]:
     """
     found: dict[int, Process] = {}
     parents: dict[int, int] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        pid = int(folder.name)
+    for pid, environ, command in _all_that_name(home):
         try:
-            environ = (folder / "environ").read_bytes()
-            command = (folder / "cmdline").read_bytes()
-            fields = (folder / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+            fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:
             continue
         if pid == os.getpid() or fields[0] in "ZX" or not _carries(environ.split(b"\0") + command.split(b"\0"), home):
@@ -138,6 +135,26 @@ def _holds(pid: int, home: Path) -> bool:
     except OSError:
         return False
     return any(link.startswith(f"{home}/executions/") for link in links)
+
+
+def _all_that_name(home: Path) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield processes whose environment or command line, which come along, have the home's path in them.
+
+    This looks at every process of the machine after every test, so it does as little as that takes.
+    """
+    path = os.fsencode(home)
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb", buffering=0) as file:
+                environ = file.read()
+            with open(f"/proc/{name}/cmdline", "rb", buffering=0) as file:
+                command = file.read()
+        except OSError:
+            continue
+        if path in environ or path in command:
+            yield int(name), environ, command
 
 
 def _carries(texts: list[bytes], home: Path) -> bool:

@@ -7,6 +7,7 @@ import os
 import ssl
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import zipfile
@@ -29,15 +30,16 @@ SEEN = "import importlib.util as u, sys; print(*(n for n in sys.argv[1:] if u.fi
 WHERE = "import sys; print(sys.prefix)\n"
 
 # Static metadata: it is built once, when it is installed, and not to find out what it needs.
-_GATED = """\
+_SOURCE = """\
 [project]
-name = "gated"
-version = "1"
+name = "{name}"
+version = "{version}"
 [build-system]
 requires = []
 build-backend = "backend"
 backend-path = ["."]
 """
+_GATED = _SOURCE.format(name="gated", version="1")
 _GATED_BACKEND = """\
 import os, shutil
 
@@ -255,6 +257,22 @@ class Index:
         """Put a package into it."""
         content = wheel_bytes(name, version, files or {f"{name}.py": f"VERSION = {version!r}\n"})
         self.files[f"{name}-{version}-py3-none-any.whl"] = content
+
+    def add_source(self, name: str, version: str, scratch: Path) -> None:
+        """Put a package into it that has no wheel; it brings along what builds it."""
+        wheel = make_wheel(scratch, name, version, {f"{name}.py": ""})
+        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        files = {"pyproject.toml": _SOURCE.format(name=name, version=version), "PKG-INFO": metadata}
+        files["backend.py"] = (
+            f"import os, shutil\ndef build_wheel(to, *rest): return os.path.basename(shutil.copy({str(wheel)!r}, to))\n"
+        )
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+            for path, text in files.items():
+                member = tarfile.TarInfo(f"{name}-{version}/{path}")
+                member.size = len(text.encode())
+                archive.addfile(member, io.BytesIO(text.encode()))
+        self.files[f"{name}-{version}.tar.gz"] = buffer.getvalue()
 
     def add_repository(self, name: str, project: Mapping[str, str], scratch: Path) -> None:
         """Put a git repository into it, at `/NAME.git`, as any web server would hand it out."""

@@ -12,14 +12,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from pyexec.domain.executions import Execution
 from pyexec.sandbox.claims import is_held
 from pyexec.sandbox.losses import KEEPER_ENDED, NEVER_STARTED
 from tests.helpers.processes import all_pids, holding, name_of
 from tests.integration.engine import Engine, Server, outcome_of
 
-EXECUTIONS = 50
-KILLS = {"server": 4, "launcher": 3, "keeper": 9, "program": 9}
+# How many of each are killed, once and in the long run.
+KILLS = {
+    "once": {"server": 1, "launcher": 1, "keeper": 3, "program": 3},
+    "long": {"server": 4, "launcher": 3, "keeper": 9, "program": 9},
+}
+EXECUTIONS = {"once": 24, "long": 50}
 LINES = 50
 # The last word is how their children are known, whatever became of their environment and their parents.
 PROGRAM = """
@@ -37,8 +43,10 @@ sys.exit({number} % 2)
 class Chaos:
     """Servers that are given work, and a hand that kills."""
 
-    def __init__(self, home: Path, seed: int) -> None:
+    def __init__(self, home: Path, seed: int, length: str) -> None:
         self.home = home
+        self.kills = KILLS[length]
+        self.executions = EXECUTIONS[length]
         self.mark = f"86400.{seed}"
         self.killed: Counter[str] = Counter()
         self.touched: defaultdict[str, set[str]] = defaultdict(set)
@@ -67,7 +75,7 @@ class Chaos:
 
     def strike(self) -> None:
         """Kill one thing of a kind that is still due, if there is one just now."""
-        due = [kind for kind, wanted in KILLS.items() if self.killed[kind] < wanted]
+        due = [kind for kind, wanted in self.kills.items() if self.killed[kind] < wanted]
         for kind in self._choose.sample(due, len(due)):
             if getattr(self, f"_strike_{kind}")():
                 self.killed[kind] += 1
@@ -76,7 +84,7 @@ class Chaos:
 
     def done(self) -> bool:
         """Tell whether all has been done that was planned."""
-        return self.killed == Counter(KILLS) and len(self.folders()) >= EXECUTIONS
+        return self.killed == Counter(self.kills) and len(self.folders()) >= self.executions
 
     def close(self) -> None:
         """Let the servers that are left finish what they were told, and end."""
@@ -166,13 +174,14 @@ def require_truth(chaos: Chaos, execution: Execution, stdout: str) -> str:
     return outcome.kind
 
 
+@pytest.mark.parametrize("length", ["once", pytest.param("long", marks=pytest.mark.exhaustive)])
 async def test_whatever_is_killed_every_record_becomes_true_and_nothing_is_left(
-    state_home: Path, make_engine: Callable[..., Engine]
+    state_home: Path, make_engine: Callable[..., Engine], length: str
 ) -> None:
     seed = int(os.environ.get("CHAOS_SEED", time.time_ns() % 1_000_000))
     sys.stdout.write(f"CHAOS_SEED={seed}\n")
     (state_home.parent / "work").mkdir()
-    chaos = Chaos(state_home, seed)
+    chaos = Chaos(state_home, seed, length)
     try:
         while not chaos.done():
             if len(chaos.at_work()) < 10:
@@ -187,8 +196,8 @@ async def test_whatever_is_killed_every_record_becomes_true_and_nothing_is_left(
     became = Counter([require_truth(chaos, execution, await engine.stdout(execution)) for execution in ended])
     sys.stdout.write(f"killed {dict(chaos.killed)}, became {dict(became)}\n")
 
-    assert total >= EXECUTIONS - KILLS["server"] * 4
-    assert became["exited"] >= EXECUTIONS // 3
+    assert total >= chaos.executions - chaos.kills["server"] * 4
+    assert became["exited"] >= chaos.executions // 3
     known = {execution.id for execution in found}
     unknown = [folder for folder in chaos.folders() if folder.name not in known]
     assert not [folder for folder in unknown if (folder / "started.json").exists()], "ran and has no record"

@@ -26,7 +26,9 @@ async def require_made_anew(engine: UvEngine, gate: Gate) -> None:
     ("victim", "state", "reason"),
     [
         ("builder", "failed", "The program that makes the environment was ended by SIGKILL."),
-        ("uv", "failed", "The environment could not be made: uv was ended by SIGKILL."),
+        pytest.param(
+            "uv", "failed", "The environment could not be made: uv was ended by SIGKILL.", marks=pytest.mark.exhaustive
+        ),
         ("keeper", "lost", "It never started: "),
     ],
 )
@@ -73,7 +75,7 @@ async def test_those_who_wait_for_a_build_that_is_killed_make_it_themselves(
     assert len(gate.begun()) == 2
 
 
-@pytest.mark.parametrize("mode", ["cancel", "kill"])
+@pytest.mark.parametrize("mode", ["cancel", pytest.param("kill", marks=pytest.mark.exhaustive)])
 async def test_cancelling_in_mid_build_ends_uv_and_leaves_no_folder(uv_engine: UvEngine, gate: Gate, mode: str) -> None:
     execution = await uv_engine.submit("print('ran')", dependencies=[str(gate.project)])
     gate.wait()

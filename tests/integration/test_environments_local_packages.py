@@ -78,7 +78,8 @@ async def test_a_change_in_an_editable_one_is_seen_without_a_build(uv_engine: Uv
     assert origin(uv_engine, digest, "lpkg")["dir_info"] == {"editable": True}
 
 
-async def test_nothing_is_made_in_the_folder_of_a_local_package(uv_engine: UvEngine) -> None:
+@pytest.mark.exhaustive
+async def test_nothing_is_made_in_the_folder_of_a_local_package_whatever_builds_it(uv_engine: UvEngine) -> None:
     for backend in ("setuptools", "flit_core", "hatchling"):
         project(uv_engine.directory / backend, backend[:4], modules={f"{backend[:4]}/__init__.py": ""}, backend=backend)
     before = listing(uv_engine.directory)

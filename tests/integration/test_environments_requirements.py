@@ -75,7 +75,19 @@ async def test_a_yanked_version_is_installed_when_it_is_asked_for_and_the_result
     assert [*again.notes, *(await uv_engine.answer(again)).notes] == [note]
 
 
-async def test_a_package_that_comes_as_source_only_is_built(uv_engine: UvEngine) -> None:
+async def test_a_package_that_comes_as_source_only_is_built(uv_engine: UvEngine, tmp_path: Path) -> None:
+    with package_index() as index:
+        index.add_source("zzsource", "1.0", tmp_path)
+        execution = await uv_engine.run(
+            SHOW, dependencies=["zzsource"], args=["zzsource"], index_url=f"{index.url}/simple"
+        )
+
+    assert await uv_engine.stdout(execution) == "zzsource=1.0\n"
+    assert (await uv_engine.answer(execution)).packages == ("zzsource==1.0",)
+
+
+@pytest.mark.exhaustive
+async def test_a_package_of_old_that_comes_as_source_only_is_built(uv_engine: UvEngine) -> None:
     execution = await uv_engine.run(SEEN, dependencies=["docopt==0.6.2"], args=["docopt"])
 
     assert await uv_engine.stdout(execution) == "docopt\n"

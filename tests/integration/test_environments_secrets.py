@@ -99,7 +99,17 @@ def requests_of(engine: UvEngine, index: Index) -> dict[str, dict[str, object]]:
     }
 
 
-@pytest.mark.parametrize("where", ["index_url", "variable", "env-file", "dependency", "repository", "constraint"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "index_url",
+        pytest.param("variable", marks=pytest.mark.exhaustive),
+        "env-file",
+        pytest.param("dependency", marks=pytest.mark.exhaustive),
+        "repository",
+        pytest.param("constraint", marks=pytest.mark.exhaustive),
+    ],
+)
 async def test_what_it_takes_to_install_is_used_and_forgotten(uv_engine: UvEngine, index: Index, where: str) -> None:
     request = requests_of(uv_engine, index)[where]
     index.hold()
@@ -119,7 +129,9 @@ async def test_what_it_takes_to_install_is_used_and_forgotten(uv_engine: UvEngin
     await require_no_trace(uv_engine)
 
 
-@pytest.mark.parametrize("where", ["index_url", "env-file", "dependency"])
+@pytest.mark.parametrize(
+    "where", ["index_url", *(pytest.param(where, marks=pytest.mark.exhaustive) for where in ("env-file", "dependency"))]
+)
 async def test_a_failing_build_tells_no_secret(uv_engine: UvEngine, index: Index, where: str) -> None:
     request = requests_of(uv_engine, index)[where]
     index.files.clear()

@@ -18,9 +18,6 @@ from tests.integration.engine import Engine, Server, outcome_of, server
 
 MakeServer = Callable[..., Server]
 
-SERVERS = 8
-EXECUTIONS = int(os.environ.get("EXECUTIONS", "160"))
-"""Many at once is a matter of the benchmarks; what would get in the way is met by these, too."""
 STEADY = (
     "import os, time\n"
     "print(os.getpid(), flush=True)\n"
@@ -186,30 +183,33 @@ def quick_python(tmp_path: Path) -> Path:
     return python.parent
 
 
-def test_eight_servers_run_hundreds_of_executions_without_getting_in_each_others_way(
-    make_server: MakeServer, state_home: Path, quick_python: Path
+@pytest.mark.parametrize(
+    ("count", "executions"), [(4, 40), pytest.param(8, 160, marks=pytest.mark.exhaustive)], ids=["some", "many"]
+)
+def test_servers_run_many_executions_without_getting_in_each_others_way(
+    make_server: MakeServer, state_home: Path, quick_python: Path, count: int, executions: int
 ) -> None:
-    servers = [make_server(path=quick_python, queued=2 * EXECUTIONS) for _ in range(SERVERS)]
+    servers = [make_server(path=quick_python, queued=2 * executions) for _ in range(count)]
     for each in servers:
-        each.tell(do="submit", code="pass", times=EXECUTIONS // SERVERS, at_once=4)
+        each.tell(do="submit", code="pass", times=executions // count, at_once=4)
     ids = [each.answer() for each in servers]
     # Each waits for what another one has started.
     for number, each in enumerate(servers):
         each.tell(do="wait", ids=ids[number - 1], seconds=100)
     states = [state for each in servers for state in each.answer()]
 
-    assert states == ["completed"] * EXECUTIONS
+    assert states == ["completed"] * executions
     everything = [execution_id for part in ids for execution_id in part]
-    assert len(set(everything)) == EXECUTIONS
+    assert len(set(everything)) == executions
     listed = servers[0].ask(do="states")
     assert {execution_id for execution_id, _state in listed} == set(everything)
     pids = [json.loads(path.read_bytes())["pid"] for path in state_home.glob("executions/*/started.json")]
-    assert len(pids) == EXECUTIONS
+    assert len(pids) == executions
     database = sqlite3.connect(state_home / "pyexec.db")
     try:
         assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert database.execute("SELECT state, count(*) FROM executions GROUP BY state").fetchall() == [
-            ("completed", EXECUTIONS)
+            ("completed", executions)
         ]
     finally:
         database.close()

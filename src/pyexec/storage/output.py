@@ -212,6 +212,8 @@ def _incomplete(data: bytes) -> int:
     """Return how many bytes at the end begin a UTF-8 character that may still become whole."""
     for back in range(1, min(3, len(data)) + 1):
         if data[-back] >= 0xC0:
+            if back > 1 and data[-back] == 0xED and data[1 - back] >= 0xA0:
+                return 0  # Half a surrogate, which never becomes a character; the decoder would wait for the rest.
             try:
                 _text, consumed = codecs.utf_8_decode(data[-back:], "strict", False)
             except UnicodeDecodeError:

@@ -3,7 +3,6 @@
 import json
 from typing import Any, NoReturn
 
-import bpe_openai
 import pytest
 
 from pyexec.domain.principals import Principal
@@ -26,6 +25,8 @@ def nobody() -> Principal:
 
 
 def tokens(value: Any) -> int:
+    import bpe_openai  # Loading its vocabulary takes seconds, and every worker would when it collects the tests.
+
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return len(bpe_openai.get_encoding("o200k_base").encode(text))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyexec.domain.turns import Display, LateText, Part, Turn
@@ -40,7 +40,6 @@ def read(*frames: dict[str, Any]) -> Turn:
     return reader.result()
 
 
-@settings(max_examples=60)
 @given(FRAMES)
 def test_whatever_it_says_is_a_turn_or_a_breach(frames: list[dict[str, Any]]) -> None:
     reader = TurnReader(ID)

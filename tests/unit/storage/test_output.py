@@ -70,6 +70,7 @@ def test_answers_that_follow_each_other_are_the_whole_text(
 
 @given(stdout=BINARY, max_bytes=st.integers(min_value=8, max_value=60))
 @example(stdout=b"\xff" * 40, max_bytes=8)
+@example(stdout=b"\xed\xa0\x80", max_bytes=8)
 def test_bytes_that_are_no_text_are_replaced_the_same_way_however_they_are_read(
     tmp_path_factory: pytest.TempPathFactory, stdout: bytes, max_bytes: int
 ) -> None:

@@ -2,7 +2,8 @@
 
 One process has the memory that is resident. Several share some, which must not be counted twice: each is charged its
 proportional share (PSS), as the kernel works it out. That takes the kernel a while for large processes, so it is asked
-no more often than costs one hundredth of the time; in between, what is shared is taken to be what it last was.
+no more often than costs one hundredth of the time; in between, what is shared is taken to be what it last was, unless
+that made a new peak: when a process forks, it shares all at once what was its own.
 """
 
 import os
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 COST = 100
+NEW_PEAK = 1.05
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 CAN_LOOK = os.path.exists("/proc/self/statm")
 
@@ -59,12 +61,23 @@ class MemoryWatch:
         self._cost = time.monotonic() - began
 
     def _proportional(self, resident: dict[int, int], now: float) -> int:
-        fresh = now >= self._share_at
+        due = now >= self._share_at
+        self._ask(resident, everyone=due, now=now)
+        total = self._charged(resident)
+        if due or total <= self.peak * NEW_PEAK:
+            return total
+        self._ask(resident, everyone=True, now=now)
+        return self._charged(resident)
+
+    def _ask(self, resident: dict[int, int], *, everyone: bool, now: float) -> None:
         for pid, size in resident.items():
-            if fresh or pid not in self._shared:
-                self._shared[pid] = max(0, size - (_proportional_share(pid) or size))
-        if fresh:
+            if everyone or pid not in self._shared:
+                charged = _proportional_share(pid)
+                self._shared[pid] = 0 if charged is None else max(0, size - charged)
+        if everyone:
             self._share_at = now + (time.monotonic() - now) * COST
+
+    def _charged(self, resident: dict[int, int]) -> int:
         return sum(max(0, size - self._shared[pid]) for pid, size in resident.items())
 
     def _note(self, at: float, size: int) -> None:
@@ -109,11 +122,14 @@ def _resident(pid: int) -> int:
 
 
 def _proportional_share(pid: int) -> int | None:
+    """Return what a process is charged, 0 when it is gone; None where that is not told, as of another user's."""
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             for line in file:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * 1024
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
     except OSError:
-        pass  # It is gone, or another user's.
-    return None
+        return None
+    return 0
