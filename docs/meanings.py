@@ -5,6 +5,18 @@ from collections.abc import Mapping
 from pyexec.domain.executions import STATES
 
 FIELDS: Mapping[str, str] = {
+    "age_seconds": "How long its interpreter has lived.",
+    "cells": "How many executions its interpreter has run.",
+    "environment": "The environment that was asked for; left out for the usual one.",
+    "idle_seconds": "How long nobody has used it.",
+    "memory_limit_mb": "How much memory it may have.",
+    "reason": "Why it has ended.",
+    "session": "The session, as `list_sessions` tells it.",
+    "session_id": "The session; for `execute_python` the one it ran in, left out where it had a sandbox of its own.",
+    "sessions": "The sessions, the latest used first.",
+    "variables": "The variables: `name`, `type`, and `length` or `shape` and `bytes` where these are known; the first 300.",
+    "python": "The version of its Python.",
+    "waiting": "How many executions wait for their turn in it.",
     "advice": "One sentence on what to do next, when there is something useful to say.",
     "artifacts": "The files it left, each to be read as a resource: `flamegraph.html`, and what else the tool writes.",
     "autosaved": "Inline code that was run, the latest 50; only when it was asked for.",
@@ -167,6 +179,8 @@ FIELDS: Mapping[str, str] = {
 """What each result field means, whichever tool it comes from; exceptions are in `EXCEPTIONS`."""
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
+    ("session", "state"): "`new` (starts with the next execution), `idle`, `busy` or `ended`.",
+    ("sessions", "state"): "`new` (starts with the next execution), `idle`, `busy` or `ended`.",
     ("rows", "count"): "How often it was called; for memory, how many allocations it holds. Left out when not counted.",
     ("rows", "file"): (
         "Where it is written: relative to the directory, the script, the packages or the standard library; empty for "

@@ -46,6 +46,11 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_SANDBOX_PRELOAD": ("default, scipy.stats", (*PRELOADED, "scipy.stats")),
     "PYEXEC_SANDBOX_PYTHON": (" 3.13 ", "3.13"),
     "PYEXEC_SANDBOX_WAIVE": ("CPU, memory", ("memory", "cpu")),
+    "PYEXEC_SESSIONS": ("3", 3),
+    "PYEXEC_SESSION_WAITING": ("0", 0),
+    "PYEXEC_SESSION_IDLE_MINUTES": ("0.5", 30.0),
+    "PYEXEC_SESSION_HOURS": ("2", 7200.0),
+    "PYEXEC_SESSION_FILES_DAYS": ("1", DAY),
 }
 BAD: dict[str, list[str]] = {
     "PYEXEC_HOME": ["relative/path", ".", "~nobody-of-this-name/x"],
@@ -78,13 +83,18 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_SANDBOX_PRELOAD": [",", "numpy pandas", "none,numpy", "os:system", "3d"],
     "PYEXEC_SANDBOX_PYTHON": ["python3", "3", "3.11", "2.7.18", " "],
     "PYEXEC_SANDBOX_WAIVE": ["all", "memory cpu", "none,cpu", ","],
+    "PYEXEC_SESSIONS": ["0", "many", "100001"],
+    "PYEXEC_SESSION_WAITING": ["-1", "1.5"],
+    "PYEXEC_SESSION_IDLE_MINUTES": ["0", "nan", "525601"],
+    "PYEXEC_SESSION_HOURS": ["0", "inf"],
+    "PYEXEC_SESSION_FILES_DAYS": ["-1", "36501"],
 }
 
 
 def value_of(found: Settings, name: str) -> Any:
     variable = next(variable for variable in VARIABLES if variable.name == name)
     if variable.limit is not None:
-        groups = (found.limits, found.environment_limits, found.sandboxes, found.sandboxes.limits)
+        groups = (found.limits, found.environment_limits, found.sandboxes, found.sandboxes.limits, found.sessions)
         return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
     return getattr(found, name.removeprefix("PYEXEC_").lower())
 

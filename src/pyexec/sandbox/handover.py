@@ -72,22 +72,25 @@ def receive_with_descriptors(connection: socket.socket, timeout: float) -> tuple
     connection.settimeout(timeout)
     decoder = protocol.Decoder()
     found: list[int] = []
+    messages: list[dict[str, object]] = []
     try:
-        while True:
+        while not messages:
             data, fds, _flags, _address = socket.recv_fds(connection, 65536, 1)
             found += fds
             for fd in fds:
                 os.set_inheritable(fd, False)
+            messages = decoder.feed(data)
             if not data:
-                raise ConnectionError("the keeper has hung up")
-            for message in decoder.feed(data):
-                return message, found
+                break
     except BaseException as error:
         for fd in found:
             os.close(fd)
         if isinstance(error, protocol.ProtocolError):
             raise ConnectionError(str(error)) from error
         raise
+    if not messages:
+        raise ConnectionError("the keeper has hung up")
+    return messages[0], found
 
 
 def _orders(launch: Launch) -> dict[str, object]:

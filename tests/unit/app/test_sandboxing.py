@@ -11,6 +11,7 @@ from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.environments.orders import BuildOrder
+from pyexec.executions.sandboxed import InSandboxes
 from pyexec.sandbox.ports import Launch
 from pyexec.storage.state_folder import StateFolder
 from tests.integration.engine import Engine
@@ -35,8 +36,8 @@ async def launched(engine: Engine, code: str, **request: object) -> Launch:
     """Return what would be launched for code that is to run in a sandbox."""
     submitter = engine.executions._submitter
     wall = RecordingWall()
-    assert submitter._sandboxing is not None
-    submitter._sandboxing = replace(submitter._sandboxing, wall=wall)
+    assert isinstance(submitter._in_sandboxes, InSandboxes)
+    submitter._in_sandboxes = replace(submitter._in_sandboxes, wall=wall)
     asked = ExecutionRequest(script_content=code, sandboxed=True, **request)  # type: ignore[arg-type]
     with pytest.raises(WallUnavailableError, match="Nothing is launched"):
         await engine.executions.submit(engine.principal, asked)

@@ -1,0 +1,127 @@
+"""Sessions as a client sees them: `execute_python` with a `session_id`, and the tools around it."""
+
+import json
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_types import ImageContent, TextContent
+
+from tests.helpers.homes import servers_of
+from tests.helpers.mcp import Mcp, connect
+from tests.helpers.waiting import eventually
+from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+
+SERVER_ENV = {
+    "PYEXEC_TOOLSETS": "core,jobs,execute,sessions",
+    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
+    "PYEXEC_SANDBOX_CPU": "2",
+}
+
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def environments(module_home: Path, pytestconfig: pytest.Config) -> None:
+    """Those that the tests of walls have made, so that a minute of compiling is not spent twice."""
+    cache = pytestconfig.cache
+    assert cache is not None
+    home = cache.mkdir("sandbox-packages") / "home"
+    made_environment(home, DEPENDENCIES)
+    (module_home / "environments").symlink_to(home / "environments")
+
+
+async def call(mcp: Mcp, tool: str, /, **arguments: Any) -> dict[str, Any]:
+    """Call a tool; return the structured result, with the text as `text`."""
+    answer = await mcp.client.call_tool(tool, arguments, raise_on_error=False)
+    assert isinstance(answer.content[0], TextContent)
+    assert answer.structured_content is not None, answer.content[0].text
+    more = list(answer.content[1:])
+    return {**answer.structured_content, "text": answer.content[0].text, "is_error": answer.is_error, "more": more}
+
+
+async def cell(mcp: Mcp, session_id: str, code: str, /, **arguments: Any) -> dict[str, Any]:
+    return await call(mcp, "execute_python", code=code, session_id=session_id, wait_seconds=250, **arguments)
+
+
+async def test_state_figures_and_names_stay_from_one_call_to_the_next(own_server: Mcp) -> None:
+    first = await cell(own_server, "analysis", "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2, 4]})")
+    assert (first["status"], first["session_id"]) == ("completed", "analysis")
+    second = await cell(own_server, "analysis", "df.plot(); int(df['a'].sum())")
+    assert second["result"] == "7"
+    assert [type(one) for one in second["more"]] == [ImageContent]
+    third = await cell(own_server, "analysis", "'nothing new is shown'")
+    assert third["more"] == []
+
+
+async def test_a_list_and_a_look_inside(own_server: Mcp) -> None:
+    await cell(own_server, "look", "import numpy as np\ngrid = np.zeros((3, 4))")
+    told = await call(own_server, "session_info", session_id="look")
+    assert {"name": "grid", "type": "numpy.ndarray", "shape": [3, 4], "bytes": 96} in told["variables"]
+    assert "`grid`: numpy.ndarray (3 x 4, 96 bytes)" in told["text"]
+    listed = {one["session_id"]: one for one in (await call(own_server, "list_sessions"))["sessions"]}
+    assert listed["look"]["state"] == "idle"
+    assert 0 < listed["look"]["memory_mb"] < listed["look"]["memory_limit_mb"]
+
+
+async def test_an_interrupt_keeps_the_variables(own_server: Mcp) -> None:
+    await cell(own_server, "stop", "x = 5")
+    begun = await call(own_server, "execute_python", code="while True: pass", session_id="stop", wait_seconds=0)
+
+    async def status() -> str:
+        return str((await own_server.job(begun["job_id"]))["status"])
+
+    async def runs() -> bool:
+        return await status() == "running"
+
+    await eventually(runs)
+    told = await call(own_server, "interrupt_session", session_id="stop")
+    assert (told["job_id"], told["message"]) == (begun["job_id"], "What ran in it was interrupted.")
+    assert await status() == "cancelled"
+    assert (await cell(own_server, "stop", "x"))["result"] == "5"
+    assert (await call(own_server, "interrupt_session", session_id="stop"))["message"] == "Nothing ran in it."
+
+
+async def test_an_end_is_an_error_with_its_reason_until_a_restart_is_asked_for(own_server: Mcp) -> None:
+    await cell(own_server, "ends", "open('kept.txt', 'w').write('still here'); x = 5")
+    await cell(own_server, "ends", "import os; os._exit(9)")
+    for _ in range(2):
+        told = await cell(own_server, "ends", "x")
+        assert (told["is_error"], told["error_code"]) == (True, "session_ended")
+        assert (
+            "Session 'ends' has ended: exited with code 9. Its variables are lost, its files are kept" in told["text"]
+        )
+        assert "restart_session starts it anew" in told["text"]
+    assert not (await call(own_server, "restart_session", session_id="ends"))["is_error"]
+    assert (await cell(own_server, "ends", "('x' in globals(), open('kept.txt').read())"))["result"] == (
+        "(False, 'still here')"
+    )
+
+
+async def test_a_closed_session_is_gone_with_its_files(own_server: Mcp) -> None:
+    await cell(own_server, "closes", "open('kept.txt', 'w').write('x')")
+    await call(own_server, "close_session", session_id="closes")
+    assert (await cell(own_server, "closes", "import os; os.listdir()"))["result"] == "[]"
+    unknown = await call(own_server, "close_session", session_id="never")
+    assert (unknown["is_error"], unknown["error_code"]) == (True, "not_found")
+
+
+async def test_sessions_outlive_a_server_that_is_killed(module_home: Path, own_server: Mcp) -> None:
+    before = set(servers_of(module_home))
+    with suppress(Exception):  # Its client loses the server, and says so in ways of its own.
+        async with connect(module_home, env=SERVER_ENV) as other:
+            await cell(other, "lives", "x = 41")
+            for pid in set(servers_of(module_home)) - before:
+                os.kill(pid, signal.SIGKILL)
+    assert (await cell(own_server, "lives", "x + 1"))["result"] == "42"
+
+
+async def test_what_a_session_has_can_be_read_as_data(own_server: Mcp) -> None:
+    await cell(own_server, "data", "x = 5")
+    answer = await own_server.client.call_tool("session_info", {"session_id": "data", "markdown_output": False})
+    assert isinstance(answer.content[0], TextContent)
+    told = json.loads(answer.content[0].text)
+    assert [(one["name"], one["type"]) for one in told["variables"]] == [("x", "int")]
