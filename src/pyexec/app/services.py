@@ -22,6 +22,8 @@ from pyexec.sandbox.ports import Wall
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.scripts.library import ScriptLibrary
 from pyexec.sessions.service import SessionService
+from pyexec.sessions.files import SessionFiles
+from pyexec.sessions.workspaces import NoSessions
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
@@ -45,6 +47,7 @@ class Services:
     scripts: ScriptLibrary
     autosaved: AutosavedScripts
     quality: QualityService
+    files: SessionFiles
     launcher: Launcher
     walls: tuple[Wall, ...]
     database: Database
@@ -121,6 +124,7 @@ def open_services(settings: Settings) -> Services:
             source_bytes=settings.limits.source,
             wait_seconds=settings.wait_seconds,
         ),
+        files=SessionFiles(NoSessions(), settings.file_limits, settings.limits.answer_output),
         launcher=launcher,
         walls=(host, *([sandboxing.wall] if sandboxing else [])),
         database=database,

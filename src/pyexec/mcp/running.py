@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
     from pyexec.sessions.service import SessionService
+    from pyexec.sessions.files import SessionFiles
 
 CLIENT_CANCELLED = "The client cancelled the call."
 
@@ -76,6 +77,11 @@ class ServicesLike(Protocol):
     @property
     def quality(self) -> "QualityService":
         """Format and analyse code."""
+        ...
+
+    @property
+    def files(self) -> "SessionFiles":
+        """The files of sessions."""
         ...
 
 

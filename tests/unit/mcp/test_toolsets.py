@@ -61,8 +61,8 @@ def test_every_toolset_has_a_meaning_and_tools() -> None:
         ("core", ("core",)),
         (" Jobs , core,", ("core", "jobs")),
         ("default", DEFAULT_TOOLSETS),
-        ("all", tuple(name for name in TOOLSETS if name != "execute")),
-        ("all,execute", tuple(TOOLSETS)),
+        ("all", tuple(name for name in TOOLSETS if name not in ("execute", "files"))),
+        ("all,execute,files", tuple(TOOLSETS)),
     ],
 )
 def test_toolsets_are_named_with_commas_between_them(text: str, names: tuple[str, ...]) -> None:

@@ -1,0 +1,72 @@
+"""Where the workspaces of sessions are: what the files of sessions stand on."""
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyexec.domain.errors import NotFoundError
+from pyexec.domain.principals import Principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceFolder:
+    """A workspace that is open.
+
+    Attributes:
+        fd: The descriptor of its root, which belongs to whoever opened it.
+        room: How many more bytes may be written, where the file system itself sets no bound; None where it does.
+    """
+
+    fd: int
+    room: int | None = None
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self.fd)
+
+
+class Workspaces(Protocol):
+    """Opens workspaces. Methods block."""
+
+    def open(self, principal: Principal, session_id: str) -> WorkspaceFolder:
+        """Open the workspace of a session; it may be dead, as long as its files are kept.
+
+        Raises:
+            NotFoundError: There is no such session, or it belongs to somebody else.
+        """
+        ...
+
+
+class NoSessions:
+    """Workspaces where there are no sessions."""
+
+    def open(self, principal: Principal, session_id: str) -> WorkspaceFolder:
+        """Refuse."""
+        del principal
+        raise NotFoundError(f"There is no session {session_id[:80]!r}.")
+
+
+def open_root(path: Path, room: int | None = None) -> WorkspaceFolder:
+    """Open the root of a workspace, which is no link, by its path.
+
+    Raises:
+        OSError: There is none.
+    """
+    return WorkspaceFolder(fd=os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC), room=room)
+
+
+@contextmanager
+def opened(workspaces: Workspaces, principal: Principal, session_id: str) -> Generator[WorkspaceFolder]:
+    """Have a workspace open for a while.
+
+    Raises:
+        NotFoundError: There is no such session.
+    """
+    folder = workspaces.open(principal, session_id)
+    try:
+        yield folder
+    finally:
+        folder.close()
