@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from pyexec.quality.service import QualityService
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
-    from pyexec.sessions.service import SessionService
+    from pyexec.sessions.export import SessionExport
     from pyexec.sessions.files import SessionFiles
+    from pyexec.sessions.service import SessionService
 
 CLIENT_CANCELLED = "The client cancelled the call."
 
@@ -82,6 +83,11 @@ class ServicesLike(Protocol):
     @property
     def files(self) -> "SessionFiles":
         """The files of sessions."""
+        ...
+
+    @property
+    def exports(self) -> "SessionExport":
+        """Hand out what sessions have run."""
         ...
 
 

@@ -158,23 +158,24 @@ class SessionFiles:
             InvalidArgumentError: A value is not allowed, or something has that name already.
             DiskFullError: The workspace is full.
         """
-        return await self.write_bytes(principal, session_id, path, _bytes_of(content, encoding), manner=manner)
+        data = _bytes_of(content, encoding)
+        if len(data) > self._limits.upload:
+            raise InvalidArgumentError(
+                f"content has {len(data)} bytes; one call may write {self._limits.upload}.",
+                hint="Send the beginning, and the rest piece by piece with append=true.",
+            )
+        return await self.write_bytes(principal, session_id, path, data, manner=manner)
 
     async def write_bytes(
         self, principal: Principal, session_id: str, path: str, data: bytes, *, manner: Manner
     ) -> Written:
-        """Do the same with bytes.
+        """Do the same with any number of bytes.
 
         Raises:
             NotFoundError: There is no such session.
             InvalidArgumentError: A value is not allowed, or something has that name already.
             DiskFullError: The workspace is full.
         """
-        if len(data) > self._limits.upload:
-            raise InvalidArgumentError(
-                f"content has {len(data)} bytes; one call may write {self._limits.upload}.",
-                hint="Send the beginning, and the rest piece by piece with append=true.",
-            )
 
         def work() -> Written:
             place = parse_place(path, session_id)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pyexec.domain.errors import NotFoundError
 from pyexec.domain.principals import Principal
 
 
@@ -38,15 +37,6 @@ class Workspaces(Protocol):
             NotFoundError: There is no such session, or it belongs to somebody else.
         """
         ...
-
-
-class NoSessions:
-    """Workspaces where there are no sessions."""
-
-    def open(self, principal: Principal, session_id: str) -> WorkspaceFolder:
-        """Refuse."""
-        del principal
-        raise NotFoundError(f"There is no session {session_id[:80]!r}.")
 
 
 def open_root(path: Path, room: int | None = None) -> WorkspaceFolder:

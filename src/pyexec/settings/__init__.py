@@ -72,7 +72,7 @@ def _path(text: str) -> Path:
 
 _TOOLSETS = Variable(
     name="PYEXEC_TOOLSETS",
-    meaning="Which toolsets a server offers; `default` and `all` stand for those, but `execute` and `files` are named.",
+    meaning="Which toolsets a server offers; `default` and `all` stand for those, but not those that must be named.",
     default=",".join(DEFAULT_TOOLSETS),
     allowed=f"names with commas between them, of {', '.join(TOOLSETS)}, default, all",
     read=parse_toolsets,
