@@ -118,7 +118,8 @@ async def test_no_link_is_followed_in_any_direction(files: FilesClient, workspac
         )
         assert (await files.refused("list_files", path=path))[0] in ("invalid_argument", "not_found")
     for path in ("dir/new", "dir/f", "root/tmp/new", "here/new"):
-        for more in ({}, {"overwrite": True}, {"append": True}):
+        manners: tuple[dict[str, Any], ...] = ({}, {"overwrite": True}, {"append": True})
+        for more in manners:
             assert "link" in (await files.refused("upload_file", path=path, content="x", **more))[1]
         assert "link" in (await files.refused("delete_file", path=path))[1]
     assert "link" in (await files.refused("upload_file", path="file", content="x", append=True))[1]

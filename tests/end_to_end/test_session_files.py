@@ -45,7 +45,7 @@ async def test_a_file_is_written_listed_read_and_deleted(files: FilesClient, wor
         ("data/in/a.csv", "file", 8),
     ]
     assert listed["files"][2]["uri"] == "workspace://s/data/in/a.csv"
-    read = await files.call("download_file", path="/work/data/in/a.csv")
+    read = await files.call("download_file", path="/workspace/data/in/a.csv")
     assert (read.data["content"], read.data["media_type"], read.data["encoding"]) == ("x,y\n1,2\n", "text/csv", "text")
     assert "```\nx,y\n1,2\n```" in read.text
     assert read.more == []
@@ -113,10 +113,10 @@ async def test_odd_names_are_listed_and_read(files: FilesClient, workspace: Work
 
 @pytest.mark.case("B117")
 async def test_a_name_that_is_no_text_is_reached_by_its_uri(files: FilesClient, workspace: Workspace) -> None:
-    workspace.run("import os; os.mkdir(b'\\xff'); open(b'\\xff/caf\\xe9', 'w').write('x')")
+    workspace.run("import os; os.mkdir(b'\\xff'); open(b'\\xff/x\\xe9', 'w').write('x')")
     (_folder, file) = (await files.get("list_files"))["files"]
-    assert file["path"] == "\\udcff/caf\\udce9"
-    assert file["uri"] == "workspace://s/%FF/caf%E9"
+    assert file["path"] == "\\udcff/x\\udce9"
+    assert file["uri"] == "workspace://s/%FF/x%E9"
     assert (await files.get("download_file", path=file["uri"]))["content"] == "x"
     assert (await files.get("delete_file", path="workspace://s/%FF", recursive=True))["count"] == 2
 
@@ -227,7 +227,7 @@ async def test_nothing_is_replaced_that_was_not_to_be(files: FilesClient, worksp
         "new 0o100750 False\n"
     )
     assert workspace.run("import os; print(sorted(os.listdir()))") == "['a', 'd', 'l']\n"
-    for path in ("", "/work", "."):
+    for path in ("", "/workspace", "."):
         assert "itself" in (await files.refused("upload_file", path=path, content="", overwrite=True))[1]
         assert "itself" in (await files.refused("delete_file", path=path, recursive=True))[1]
     assert "lies in none" in (await files.refused("upload_file", path="a/b", content=""))[1]

@@ -30,7 +30,7 @@ WORKSPACE_FILE = "A file of a session."
 READS = ToolAnnotations(read_only_hint=True)
 CHANGES = ToolAnnotations(destructive_hint=True, idempotent_hint=True)
 
-Path = Annotated[str, Field(description="From /work on, or a workspace:// URI")]
+Path = Annotated[str, Field(description="In /workspace, or a workspace:// URI")]
 Folder = Annotated[str, Field(description="Folder to begin with")]
 Pattern = Annotated[str | None, Field(description="*.csv, or with folders: data/**/*.csv")]
 Offset = Annotated[int, Field(description="First byte")]

@@ -8,7 +8,7 @@ from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.text import legible
 
 SCHEME = "workspace://"
-INSIDE = "/work"
+INSIDE = "/workspace"
 """Where the workspace lies for the code that runs in its session."""
 
 LONGEST_PATH = 4000
@@ -49,7 +49,7 @@ class Place:
 
 
 def parse_place(text: str, session_id: str, called: str = "path") -> Place:
-    """Read a path that counts from the workspace, one from `/work` on, or the file's URI.
+    """Read a path that counts from the workspace, one from `/workspace` on, or the file's URI.
 
     Raises:
         InvalidArgumentError: It is none, leads out of the workspace, or belongs to another session.
@@ -69,7 +69,7 @@ def parse_place(text: str, session_id: str, called: str = "path") -> Place:
     if text.startswith("/") or ".." in parts or b"\0" in encoded:
         raise InvalidArgumentError(
             f"{called} is {legible(text)[:_SHOWN]!r}; it must stay within the session's folder.",
-            hint="Paths count from that folder, which is /work for the code.",
+            hint="Paths count from that folder, which is /workspace for the code.",
         )
     if len(encoded) > LONGEST_PATH or any(len(os.fsencode(part)) > LONGEST_NAME for part in parts):
         raise InvalidArgumentError(

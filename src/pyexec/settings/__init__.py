@@ -15,7 +15,7 @@ from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.sessions import SessionLimits
-from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
 from pyexec.settings.files import FILE_VARIABLES
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
@@ -70,9 +70,10 @@ def _path(text: str) -> Path:
     return path
 
 
+_NAMED_ONLY = ", ".join(f"`{name}`" for name in TOOLSETS if name in NAMED_ONLY)
 _TOOLSETS = Variable(
     name="PYEXEC_TOOLSETS",
-    meaning="Which toolsets a server offers; `default` and `all` stand for those, but not those that must be named.",
+    meaning=f"Which toolsets a server offers; `default` and `all` stand for those, but {_NAMED_ONLY} have to be named.",
     default=",".join(DEFAULT_TOOLSETS),
     allowed=f"names with commas between them, of {', '.join(TOOLSETS)}, default, all",
     read=parse_toolsets,

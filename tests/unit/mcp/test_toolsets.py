@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import pytest
 
 from pyexec.domain.principals import Principal
-from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
 from pyexec.mcp.catalogue import catalogue
 from pyexec.mcp.server import build_server
 from pyexec.mcp.toolsets import ADDERS
@@ -61,8 +61,8 @@ def test_every_toolset_has_a_meaning_and_tools() -> None:
         ("core", ("core",)),
         (" Jobs , core,", ("core", "jobs")),
         ("default", DEFAULT_TOOLSETS),
-        ("all", tuple(name for name in TOOLSETS if name not in ("execute", "files"))),
-        ("all,execute,files", tuple(TOOLSETS)),
+        ("all", tuple(name for name in TOOLSETS if name not in NAMED_ONLY)),
+        ("all,execute,files,sessions", tuple(TOOLSETS)),
     ],
 )
 def test_toolsets_are_named_with_commas_between_them(text: str, names: tuple[str, ...]) -> None:

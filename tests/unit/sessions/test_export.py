@@ -27,7 +27,8 @@ PNG = b"\x89PNG\r\n\x1a\n..."
 
 
 def cell(code: str, **changes: Any) -> Cell:
-    return Cell(**{"code": code, "execution_count": 1, "turn": Turn(status="ok", exit_code=0), **changes})
+    given: dict[str, Any] = {"execution_count": 1, "turn": Turn(status="ok", exit_code=0), **changes}
+    return Cell(code=code, **given)
 
 
 def outputs(*cells: Cell) -> list[dict[str, Any]]:

@@ -1,5 +1,7 @@
 """IPython's syntax is written out as IPython itself would, and nothing else is touched."""
 
+from typing import Any
+
 import pytest
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -49,7 +51,8 @@ UNTOUCHED = [
 
 @pytest.mark.parametrize("code", SAME_AS_IPYTHON)
 def test_it_is_what_ipython_would_make_of_it(code: str) -> None:
-    assert as_python(code).strip("\n") == TransformerManager().transform_cell(code).strip("\n")
+    transformer: Any = TransformerManager()
+    assert as_python(code).strip("\n") == transformer.transform_cell(code).strip("\n")
     assert as_python(code) != code
 
 
