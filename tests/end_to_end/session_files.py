@@ -18,7 +18,7 @@ from pyexec.domain.limits import FileLimits
 from pyexec.domain.principals import Principal
 from pyexec.mcp.server import build_server
 from pyexec.sessions.files import SessionFiles
-from pyexec.sessions.workspaces import WorkspaceFolder, open_root
+from pyexec.sessions.workspaces import WorkspaceFolder
 
 OWNER = 54321
 """Whom workspaces belong to where the server is root, as it is with sandboxes."""
@@ -35,8 +35,9 @@ class Folders:
     room: int | None = None
 
     def open(self, principal: Principal, session_id: str) -> WorkspaceFolder:
+        flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            return open_root(self.root / principal.subject / session_id, self.room)
+            return WorkspaceFolder(fd=os.open(self.root / principal.subject / session_id, flags), room=self.room)
         except OSError:
             raise NotFoundError(f"There is no session {session_id!r}.") from None
 

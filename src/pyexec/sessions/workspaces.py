@@ -4,7 +4,6 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Protocol
 
 from pyexec.domain.principals import Principal
@@ -15,7 +14,7 @@ class WorkspaceFolder:
     """A workspace that is open.
 
     Attributes:
-        fd: The descriptor of its root, which belongs to whoever opened it.
+        fd: A descriptor of its root, of its own, by path only (`O_PATH`) or to be read.
         room: How many more bytes may be written, where the file system itself sets no bound; None where it does.
     """
 
@@ -37,15 +36,6 @@ class Workspaces(Protocol):
             NotFoundError: There is no such session, or it belongs to somebody else.
         """
         ...
-
-
-def open_root(path: Path, room: int | None = None) -> WorkspaceFolder:
-    """Open the root of a workspace, which is no link, by its path.
-
-    Raises:
-        OSError: There is none.
-    """
-    return WorkspaceFolder(fd=os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC), room=room)
 
 
 @contextmanager
