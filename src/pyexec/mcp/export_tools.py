@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyexec.sessions.export import Exported
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
-EXPORT_SESSION = "Write a session's cells, or its packages with hashes, into a file of it."
+EXPORT_SESSION = "Write a session's cells, or the lock of its packages, into its folder."
 
 EXPORTS = ToolAnnotations(destructive_hint=False, idempotent_hint=True)
 CHARACTERS = 20_000

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyexec.sessions.writing import Manner
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
-LIST_FILES = "List files of a session."
+LIST_FILES = "List files of a session, below path."
 DOWNLOAD_FILE = "Read a file of a session: text, a picture, or a blob."
 UPLOAD_FILE = "Write a file into a session's folder."
 DELETE_FILE = "Delete a file or folder of a session."
@@ -31,12 +31,10 @@ READS = ToolAnnotations(read_only_hint=True)
 CHANGES = ToolAnnotations(destructive_hint=True, idempotent_hint=True)
 
 Path = Annotated[str, Field(description="In /workspace, or a workspace:// URI")]
-Folder = Annotated[str, Field(description="Folder to begin with")]
-Pattern = Annotated[str | None, Field(description="*.csv, or with folders: data/**/*.csv")]
+Pattern = Annotated[str | None, Field(description="Such as *.csv or data/**/*.csv")]
 Offset = Annotated[int, Field(description="First byte")]
 Length = Annotated[int | None, Field(description="Most bytes")]
 Encoding = Literal["text", "base64"]
-Append = Annotated[bool, Field(description="Add to its end")]
 Recursive = Annotated[bool, Field(description="A folder with all in it")]
 
 
@@ -63,7 +61,7 @@ def _add_upload_file(server: FastMCP, desk: Desk) -> None:
         content: str,
         encoding: Encoding = "text",
         overwrite: bool = False,
-        append: Append = False,
+        append: bool = False,
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
         async def work() -> results.FileWritten:
@@ -117,7 +115,7 @@ def _add_list_files(server: FastMCP, desk: Desk) -> None:
     async def list_files(
         *,
         session_id: str,
-        path: Folder = "",
+        path: str = "",
         pattern: Pattern = None,
         recursive: bool = True,
         markdown_output: arg.MarkdownOutput = True,
@@ -138,7 +136,7 @@ def _add_delete_file(server: FastMCP, desk: Desk) -> None:
         description=DELETE_FILE,
     )
     async def delete_file(
-        *, session_id: str, path: Path, recursive: Recursive = False, markdown_output: arg.MarkdownOutput = True
+        *, session_id: str, path: str, recursive: Recursive = False, markdown_output: arg.MarkdownOutput = True
     ) -> ToolResult:
         async def work() -> results.FileDeleted:
             files = (await desk.services.get()).files
