@@ -50,6 +50,9 @@ RESOURCES: Mapping[str, str] = {
         "by head and tail. It no longer changes once the job has ended."
     ),
     "job-file://{job_id}/{name}": "Text, HTML and JSON as text, all else as a blob; at most 64 MiB.",
+    "workspace://{session_id}/{path*}": (
+        "Text as text, all else as a blob; no more than `PYEXEC_DOWNLOAD_MB`. Names are percent-encoded."
+    ),
 }
 
 COMMAND_LINE = """\

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 from mcp_types import BlobResourceContents, TextResourceContents
 
 from pyexec.sandbox.programs import NOTEBOOK
+from pyexec.sessions.cells import Cell, SessionEnvironment
+from pyexec.sessions.notebook_writing import notebook_of
+from tests.end_to_end import session_cells
 from tests.helpers.commands import Command
 from tests.helpers.mcp import Mcp
 from tests.helpers.notebooks import outputs_of, write_notebook
@@ -77,6 +81,31 @@ async def executed(own_server: Mcp) -> Executed:
     mcp = replace(own_server, directory=folder)
     result = await execute(mcp, *CELLS, args=["-a", "'\" \\"])
     return Executed(folder / "x.ipynb", result, await kept(mcp, result["job_id"]))
+
+
+@pytest.fixture(scope="module")
+def of_a_session() -> Sequence[Cell]:
+    return session_cells.ran(HEADER + session_cells.CELLS[0], *session_cells.CELLS[1:])
+
+
+async def test_an_exported_session_gives_the_same_values(mcp: Mcp, of_a_session: Sequence[Cell]) -> None:
+    exported = notebook_of(of_a_session, SessionEnvironment(python_version="3.12.4", lock=""))
+    (mcp.directory / "x.ipynb").write_text(exported)
+    result = await mcp.get("run_script_in_dir", directory=str(mcp.directory), script_path="x.ipynb", wait_seconds=100)
+    assert result["status"] == "completed"
+    again = await kept(mcp, result["job_id"])
+    assert again == outputs_of(exported)
+    assert again[1:] == [
+        "printed 20\n21",
+        "<b>bold</b>",
+        "'one two'",
+        "",
+        "'inside\\n'",
+        "ZeroDivisionError: division by zero",
+        "'awaited'",
+        "10",
+        "2432902008176640000",
+    ]
 
 
 async def test_cells_share_their_state_and_run_as_a_script_would(mcp: Mcp, executed: Executed) -> None:

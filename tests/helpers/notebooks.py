@@ -41,4 +41,4 @@ def _text(output: dict[str, Any]) -> str:
         case "error":
             return f"{output['ename']}: {output['evalue']}"
         case _:
-            return "".join(output["data"]["text/plain"])
+            return "".join(output["data"].get("text/html") or output["data"]["text/plain"])

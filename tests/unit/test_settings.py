@@ -24,6 +24,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_ANSWER_OUTPUT_BYTES": ("1000", 1000),
     "PYEXEC_RETENTION_DAYS": ("0.5", DAY / 2),
     "PYEXEC_RETENTION_MB": ("10", 10 * MEGABYTE),
+    "PYEXEC_UPLOAD_MB": ("64", 64 * MEGABYTE),
+    "PYEXEC_DOWNLOAD_MB": ("1", MEGABYTE),
     "PYEXEC_AUTOSAVED_SCRIPTS": ("0", 0),
     "PYEXEC_FREE_DISK_MB": ("0", 0),
     "PYEXEC_PREPARE_SECONDS": ("60", 60.0),
@@ -64,6 +66,8 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_ANSWER_OUTPUT_BYTES": ["99", str(4 * MEGABYTE + 1)],
     "PYEXEC_RETENTION_DAYS": ["-1", "36501", "nan"],
     "PYEXEC_RETENTION_MB": ["0", "lots"],
+    "PYEXEC_UPLOAD_MB": ["0", "1025", "8.5"],
+    "PYEXEC_DOWNLOAD_MB": ["0", "1025", "all"],
     "PYEXEC_AUTOSAVED_SCRIPTS": ["-1", "1000001", "few"],
     "PYEXEC_FREE_DISK_MB": ["-1"],
     "PYEXEC_PREPARE_SECONDS": ["0", "86401"],
@@ -94,7 +98,7 @@ BAD: dict[str, list[str]] = {
 def value_of(found: Settings, name: str) -> Any:
     variable = next(variable for variable in VARIABLES if variable.name == name)
     if variable.limit is not None:
-        groups = (found.limits, found.environment_limits, found.sandboxes, found.sandboxes.limits, found.sessions)
+        groups = (found.limits, found.environment_limits, found.file_limits, found.sandboxes, found.sandboxes.limits, found.sessions)
         return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
     return getattr(found, name.removeprefix("PYEXEC_").lower())
 

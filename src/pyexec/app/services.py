@@ -21,6 +21,9 @@ from pyexec.quality.service import QualityService
 from pyexec.sandbox.ports import Wall
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.scripts.library import ScriptLibrary
+from pyexec.sessions.export import SessionExport
+from pyexec.sessions.files import SessionFiles
+from pyexec.sessions.none import NoSessions
 from pyexec.sessions.service import SessionService
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
@@ -45,6 +48,8 @@ class Services:
     scripts: ScriptLibrary
     autosaved: AutosavedScripts
     quality: QualityService
+    files: SessionFiles
+    exports: SessionExport
     launcher: Launcher
     walls: tuple[Wall, ...]
     database: Database
@@ -97,6 +102,7 @@ def open_services(settings: Settings) -> Services:
         environ=settings.environ,
         directory=settings.directory,
     )
+    files = SessionFiles(NoSessions(), settings.file_limits, settings.limits.answer_output)
     executions = ExecutionService(
         folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits
     )
@@ -121,6 +127,8 @@ def open_services(settings: Settings) -> Services:
             source_bytes=settings.limits.source,
             wait_seconds=settings.wait_seconds,
         ),
+        files=files,
+        exports=SessionExport(NoSessions(), files),
         launcher=launcher,
         walls=(host, *([sandboxing.wall] if sandboxing else [])),
         database=database,

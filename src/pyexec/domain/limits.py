@@ -85,3 +85,16 @@ class SandboxLimits:
     temporary: int = 64 * MEGABYTE
     files: int = 16_384
     memory_reserve: int = 32 * MEGABYTE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLimits:
+    """Limits of what is read from and written to the files of sessions in one call, with their defaults.
+
+    Attributes:
+        upload: The most that one call writes; more is appended by further ones.
+        download: The most that one call reads; more is read from an offset on.
+    """
+
+    upload: int = 8 * MEGABYTE
+    download: int = 8 * MEGABYTE

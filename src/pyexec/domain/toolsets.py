@@ -12,6 +12,7 @@ TOOLSETS: Mapping[str, str] = {
     "quality": "Format and analyse code.",
     "execute": "Run Python as in a notebook, with values, pictures and tables; in a sandbox.",
     "sessions": "List, look into, interrupt, restart and close sessions.",
+    "files": "List, read, write and delete the files of sessions.",
 }
 """What each is for."""
 
@@ -19,7 +20,7 @@ DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "pr
 """What a local server offers when nobody says otherwise."""
 
 
-NAMED_ONLY = frozenset({"execute", "sessions"})
+NAMED_ONLY = frozenset({"execute", "sessions", "files"})
 """Those that `all` does not mean: sandboxes take memory and a second Python, so who wants them says so by name."""
 
 

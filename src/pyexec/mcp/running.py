@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyexec.quality.service import QualityService
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
+    from pyexec.sessions.export import SessionExport
+    from pyexec.sessions.files import SessionFiles
     from pyexec.sessions.service import SessionService
 
 CLIENT_CANCELLED = "The client cancelled the call."
@@ -76,6 +78,16 @@ class ServicesLike(Protocol):
     @property
     def quality(self) -> "QualityService":
         """Format and analyse code."""
+        ...
+
+    @property
+    def files(self) -> "SessionFiles":
+        """The files of sessions."""
+        ...
+
+    @property
+    def exports(self) -> "SessionExport":
+        """Hand out what sessions have run."""
         ...
 
 

@@ -8,6 +8,7 @@ from pyexec.mcp.benchmark_tools import add_benchmark_tools
 from pyexec.mcp.cleanup_tools import add_cleanup_tools
 from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.execute_tools import add_execute_tools
+from pyexec.mcp.files_tools import add_files_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
 from pyexec.mcp.profile_tools import add_profile_tools
 from pyexec.mcp.quality_tools import add_quality_tools
@@ -27,6 +28,7 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "quality": (add_quality_tools,),
     "execute": (add_execute_tools,),
     "sessions": (add_session_tools,),
+    "files": (add_files_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
 

@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
-from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
+from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.sessions import SessionLimits
-from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
+from pyexec.settings.files import FILE_VARIABLES
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
 from pyexec.settings.sessions import SESSION_VARIABLES
 
-Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits)
+Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits, FileLimits)
 
 # What we set for programs, and a server that one of them starts inherits.
 _SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
@@ -44,6 +45,7 @@ class Settings:
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
     sandboxes: SandboxSettings = field(default_factory=SandboxSettings)
     sessions: SessionLimits = field(default_factory=SessionLimits)
+    file_limits: FileLimits = field(default_factory=FileLimits)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -68,9 +70,10 @@ def _path(text: str) -> Path:
     return path
 
 
+_NAMED_ONLY = ", ".join(f"`{name}`" for name in TOOLSETS if name in NAMED_ONLY)
 _TOOLSETS = Variable(
     name="PYEXEC_TOOLSETS",
-    meaning="Which toolsets a server offers; `default` and `all` stand for those, but `execute` has to be named.",
+    meaning=f"Which toolsets a server offers; `default` and `all` stand for those, but {_NAMED_ONLY} have to be named.",
     default=",".join(DEFAULT_TOOLSETS),
     allowed=f"names with commas between them, of {', '.join(TOOLSETS)}, default, all",
     read=parse_toolsets,
@@ -204,6 +207,7 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     *SANDBOX_VARIABLES,
     *SESSION_VARIABLES,
+    *FILE_VARIABLES,
 )
 
 
@@ -239,6 +243,7 @@ def load_settings(
         environment_limits=_with(EnvironmentLimits(), limits),
         sandboxes=sandbox_settings(limits),
         sessions=_with(SessionLimits(), limits),
+        file_limits=_with(FileLimits(), limits),
         environ=environ,
         unknown_variables=_unknown(environ),
     )
