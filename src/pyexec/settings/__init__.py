@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyexec.domain.authorization import AuthorizationSettings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.sessions import SessionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, TOOLSETS, parse_toolsets
+from pyexec.settings.authorization import AUTH_VARIABLES, authorization_settings
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
 from pyexec.settings.sessions import SESSION_VARIABLES
@@ -44,6 +46,7 @@ class Settings:
     environment_limits: EnvironmentLimits = field(default_factory=EnvironmentLimits)
     sandboxes: SandboxSettings = field(default_factory=SandboxSettings)
     sessions: SessionLimits = field(default_factory=SessionLimits)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -204,6 +207,7 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     *SANDBOX_VARIABLES,
     *SESSION_VARIABLES,
+    *AUTH_VARIABLES,
 )
 
 
@@ -239,6 +243,7 @@ def load_settings(
         environment_limits=_with(EnvironmentLimits(), limits),
         sandboxes=sandbox_settings(limits),
         sessions=_with(SessionLimits(), limits),
+        authorization=authorization_settings(limits, environ),
         environ=environ,
         unknown_variables=_unknown(environ),
     )

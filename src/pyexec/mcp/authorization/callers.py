@@ -1,0 +1,50 @@
+"""Who sent the request that is being answered."""
+
+from fastmcp.server.auth import AccessToken
+from fastmcp.server.dependencies import get_http_request
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+
+from pyexec.domain.identities import Identity
+from pyexec.domain.principals import Principal
+
+NO_TOKEN = "-"  # noqa: S105
+"""What libraries find where they look for the token: nothing behind the door has a use for it."""
+
+
+class Caller(AuthenticatedUser):
+    """Whom a request's token stands for, in the form in which FastMCP hands it on."""
+
+    def __init__(self, identity: Identity) -> None:
+        super().__init__(
+            AccessToken(
+                token=NO_TOKEN,
+                client_id=identity.client_id,
+                scopes=sorted(identity.scopes),
+                expires_at=None if identity.expires_at is None else int(identity.expires_at),
+                subject=identity.subject,
+                # Sessions of the transport belong to issuer, subject and client.
+                claims={"iss": identity.issuer},
+            )
+        )
+        self.verified = identity
+
+
+def current_identity() -> Identity:
+    """Return what the token of this very request says, on whatever connection or session it came.
+
+    Raises:
+        PermissionError: It has none; nothing may be done then.
+    """
+    caller = get_http_request().scope.get("user")
+    if not isinstance(caller, Caller):
+        raise PermissionError("A request without a token came through.")
+    return caller.verified
+
+
+def current_principal() -> Principal:
+    """Return on whose behalf this request is answered.
+
+    Raises:
+        PermissionError: It has no token.
+    """
+    return current_identity().principal
