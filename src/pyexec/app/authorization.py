@@ -32,7 +32,12 @@ class Authorization:
     checks: tuple[Middleware, ...]
     principal: Callable[[], Principal]
     resource: str
-    development_token: str | None = None
+    development_key: DevelopmentKey | None = None
+
+    @property
+    def development_token(self) -> str | None:
+        """A token to try the server out with, in development mode."""
+        return self.development_key.token(self.resource) if self.development_key else None
 
 
 def open_authorization(
@@ -64,11 +69,17 @@ def open_authorization(
             )
     return Authorization(
         verifier=verifier,
-        auth=ResourceServer(verifier, resource, [one.policy.url for one in issuers], body_limit=body_limit),
+        auth=ResourceServer(
+            verifier,
+            resource,
+            [one.policy.url for one in issuers],
+            first_scopes=settings.first_scopes,
+            body_limit=body_limit,
+        ),
         checks=(ScopeChecks(),),
         principal=current_principal,
         resource=resource,
-        development_token=key.token(resource) if key else None,
+        development_key=key,
     )
 
 

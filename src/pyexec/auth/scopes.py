@@ -23,9 +23,6 @@ ADMIN = "admin"
 OFFERED = tuple(scope for scope in SCOPES if scope != ADMIN)
 """What clients are told of; `admin` is for whom an operator gives it."""
 
-FIRST = ("python:execute", "jobs:read")
-"""What a client without a token is told to ask for; it is told of more when it needs that."""
-
 TOOLS: Mapping[str, str] = {
     "run_script_in_dir": "python:execute",
     "run_script_with_dependencies": "python:execute",

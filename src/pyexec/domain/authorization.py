@@ -9,6 +9,8 @@ ALGORITHMS = ("ES256", "ES384", "ES512", "PS256", "PS384", "PS512", "RS256", "RS
 
 LOOPBACK_HOSTS = ("localhost", "127.0.0.1", "::1")
 
+FIRST_SCOPES = ("python:execute", "jobs:read")
+
 LONGEST_REVOCATION = 60.0
 """Seconds within which a revoked token no longer counts, at the most."""
 
@@ -62,6 +64,7 @@ class AuthorizationSettings:
         issuers: Whose tokens count; none: nobody is asked for a token.
         skew: Seconds by which clocks may differ.
         revocation: Seconds within which a revoked token no longer counts, where its issuer can be asked.
+        first_scopes: What a client without a token is told to ask for; it is told of more when it needs that.
         development: Whether this server makes its own key and token.
     """
 
@@ -69,6 +72,7 @@ class AuthorizationSettings:
     issuers: tuple[IssuerPolicy, ...] = ()
     skew: float = 30.0
     revocation: float = 30.0
+    first_scopes: tuple[str, ...] = FIRST_SCOPES
     development: bool = False
 
     @property

@@ -1,5 +1,6 @@
 """The variables by which an operator says whose tokens count."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any, cast
 
 from pyexec.domain.authorization import (
     ALGORITHMS,
+    FIRST_SCOPES,
     LONGEST_REVOCATION,
     AuthorizationSettings,
     Introspection,
@@ -22,6 +24,7 @@ _SECRET = "PYEXEC_AUTH_INTROSPECTION_SECRET"  # noqa: S105
 _SECRET_FILE = "PYEXEC_AUTH_INTROSPECTION_SECRET_FILE"  # noqa: S105
 _CLIENT = "PYEXEC_AUTH_INTROSPECTION_CLIENT"
 _POLICIES = "PYEXEC_AUTH_POLICIES"
+_SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, section 3.3
 _YES = {"yes": True, "no": False}
 
 
@@ -33,6 +36,12 @@ def _file(text: str) -> Path:
     if not Path(text).is_absolute():
         raise ValueError(text)
     return Path(text)
+
+
+def _scopes(text: str) -> tuple[str, ...]:
+    if not all(_SCOPE.fullmatch(word) for word in text.split()):
+        raise ValueError(text)
+    return tuple(text.split())
 
 
 def _yes(text: str) -> bool:
@@ -107,6 +116,14 @@ AUTH_VARIABLES: tuple[Variable, ...] = (
         limit="skew",
     ),
     Variable(
+        name="PYEXEC_AUTH_FIRST_SCOPES",
+        meaning="What clients without a token are told to ask for; they are told of more when a tool needs it.",
+        default=" ".join(FIRST_SCOPES),
+        allowed="scopes with spaces between them",
+        read=_scopes,
+        limit="first_scopes",
+    ),
+    Variable(
         name="PYEXEC_AUTH_DEVELOPMENT",
         meaning="Make a key and a token at the start, and print the token; on this machine only.",
         default="no",
@@ -143,7 +160,7 @@ def authorization_settings(given: Mapping[str, Any], environ: Mapping[str, str])
     return AuthorizationSettings(
         resource=given.get("auth_resource"),
         issuers=tuple(issuers.values()),
-        **{name: given[name] for name in ("revocation", "skew", "development") if name in given},
+        **{name: given[name] for name in ("revocation", "skew", "first_scopes", "development") if name in given},
     )
 
 

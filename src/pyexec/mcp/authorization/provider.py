@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from pyexec.auth.refusals import InvalidTokenError
-from pyexec.auth.scopes import FIRST, OFFERED
+from pyexec.auth.scopes import OFFERED
 from pyexec.auth.verification import Verifier
 from pyexec.mcp.authorization.callers import Caller
 from pyexec.mcp.authorization.guard import Guard
@@ -46,7 +46,9 @@ class ResourceServer(RemoteAuthProvider):
     itself stays at the door.
     """
 
-    def __init__(self, verifier: Verifier, resource: str, issuers: Sequence[str], *, body_limit: int) -> None:
+    def __init__(
+        self, verifier: Verifier, resource: str, issuers: Sequence[str], *, first_scopes: Sequence[str], body_limit: int
+    ) -> None:
         parts = urlsplit(resource)
         super().__init__(
             token_verifier=OurTokenVerifier(verifier),
@@ -54,7 +56,7 @@ class ResourceServer(RemoteAuthProvider):
             base_url=f"{parts.scheme}://{parts.netloc}",
             scopes_supported=list(OFFERED),
             resource_name=NAME,
-            challenge_scopes=list(FIRST),
+            challenge_scopes=list(first_scopes),
         )
         self._verifier = verifier
         self._resource = resource
