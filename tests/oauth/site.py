@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import httpx2
 import uvicorn
+from fastmcp import FastMCP
 from fastmcp.utilities.http import find_available_port
 
 from pyexec.app.authorization import Authorization, open_authorization
@@ -36,6 +37,7 @@ class Site:
     given_key: DevelopmentKey | None
     http: httpx2.AsyncClient
     work: Path
+    server: FastMCP
 
     @property
     def key(self) -> DevelopmentKey:
@@ -134,7 +136,7 @@ async def serving(home: Path, **variables: str) -> AsyncGenerator[Site]:
             tasks.start_soon(web.serve)
             await eventually(lambda: web.started)
             key = authorization.development_key
-            yield Site(base=base, authorization=authorization, given_key=key, http=http, work=work)
+            yield Site(base=base, authorization=authorization, given_key=key, http=http, work=work, server=server)
             web.should_exit = True
     finally:
         services.close()

@@ -107,7 +107,8 @@ class Fetcher:
         parts = urlsplit(url)
         host = parts.hostname or ""
         try:
-            port = parts.port or _PORTS[parts.scheme]
+            usual = _PORTS[parts.scheme]
+            port = parts.port or usual
         except (KeyError, ValueError):
             raise IssuerUnavailableError(f"{url} is no address to ask: only https is.") from None
         if "@" in parts.netloc or (parts.scheme == "http" and not (reach.loopback and host in LOOPBACK_HOSTS)):
