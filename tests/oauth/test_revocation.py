@@ -95,10 +95,15 @@ async def test_what_runs_goes_on_when_the_token_is_revoked_and_is_there_for_the_
         return found[0] if found and found[0]["status"] == "running" else None
 
     other, _client = await a_token(guarded, "jobs:read")
+    async def running_job() -> str:
+        found = await eventually(running)
+        assert found is not None
+        return found["job_id"]
+
+    job_id = ""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run)
-        job = await eventually(running)
-        assert job is not None
+        job_id = await running_job()
         await revoke(guarded, token, client_id)
         await eventually(lambda: answers, what="the end of the call")
     assert "done" not in answers[0].text
@@ -106,7 +111,7 @@ async def test_what_runs_goes_on_when_the_token_is_revoked_and_is_there_for_the_
     go.touch()
 
     async def ended() -> bool:
-        found = await site.call(other, "py_job_status", job_id=job["job_id"])
+        found = await site.call(other, "py_job_status", job_id=job_id)
         return "done" in json.dumps(found) and found["structuredContent"]["job"]["status"] == "completed"
 
     await eventually(ended)

@@ -142,7 +142,7 @@ GOOD: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", GOOD)
 async def test_what_differs_and_is_no_fault_counts(name: str) -> None:
-    assert (await verifier(SIGNING.trusted()).verify(SIGNING.token(**GOOD[name]))).subject == "ada"
+    assert (await verifier(SIGNING.trusted()).verify(SIGNING.token(None, None, **GOOD[name]))).subject == "ada"
 
 
 async def test_each_issuer_has_a_policy_of_its_own() -> None:
@@ -150,7 +150,7 @@ async def test_each_issuer_has_a_policy_of_its_own() -> None:
     lenient = Signing(issuer="https://lenient.example", now=Clock())
     policy = {"types": ("jwt",), "audience": ("account",), "client_claim": "azp", "scope_claim": "scp"}
     both = verifier(strict.trusted(), lenient.trusted(**policy))
-    theirs = {"aud": "account", "client_id": None, "azp": "browser", "scp": ["jobs:read"]}
+    theirs: dict[str, Any] = {"aud": "account", "client_id": None, "azp": "browser", "scp": ["jobs:read"]}
     found = await both.verify(lenient.token(lenient.header(typ="JWT"), **theirs))
     assert (found.client_id, found.scopes) == ("browser", {"jobs:read"})
     with pytest.raises(InvalidTokenError, match="type"):
