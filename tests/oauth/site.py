@@ -109,7 +109,7 @@ def challenge_of(answer: httpx2.Response) -> dict[str, str]:
 
 
 @asynccontextmanager
-async def serving(home: Path, **variables: str) -> AsyncGenerator[Site]:
+async def serving(home: Path, *, sandboxed: bool = False, **variables: str) -> AsyncGenerator[Site]:
     """Serve with these settings; `PYEXEC_AUTH_DEVELOPMENT` when nothing is said about issuers."""
     port = int(variables.pop("PORT", "") or find_available_port())
     base = f"http://127.0.0.1:{port}"
@@ -126,7 +126,7 @@ async def serving(home: Path, **variables: str) -> AsyncGenerator[Site]:
         authorization.principal,
         settings.wait_seconds,
         tuple(TOOLSETS),
-        sandboxed=False,
+        sandboxed=sandboxed,
         auth=authorization.auth,
         checks=authorization.checks,
     )

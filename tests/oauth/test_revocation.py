@@ -95,6 +95,7 @@ async def test_what_runs_goes_on_when_the_token_is_revoked_and_is_there_for_the_
         return found[0] if found and found[0]["status"] == "running" else None
 
     other, _client = await a_token(guarded, "jobs:read")
+
     async def running_job() -> str:
         found = await eventually(running)
         assert found is not None

@@ -11,7 +11,7 @@ import pytest
 from tests.helpers.waiting import eventually
 from tests.oauth.site import Site, message_in, serving
 
-NAMES = {"job_id", "script_name", "environment"}
+NAMES = {"job_id", "script_name", "environment", "session_id"}
 """Arguments that name something which belongs to somebody."""
 
 HARMLESS = {
@@ -43,6 +43,7 @@ class Owned:
 
     def pairs(self) -> Iterator[tuple[str, str, str]]:
         yield "job_id", self.job_id, _unlike(self.job_id)
+        yield "session_id", "of-ada", "nobodys"  # See also the tests of sessions of two users.
         yield "script_name", self.script_name, "nobodys"
         yield "environment", self.environment, "nothing"
         yield "environment", self.digest, _unlike(self.digest)

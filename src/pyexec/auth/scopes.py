@@ -34,6 +34,17 @@ TOOLS: Mapping[str, str] = {
     "profile_script": "python:execute",
     "format_code": "python:execute",
     "analyze_code": "python:execute",
+    "list_sessions": "sessions:read",
+    "session_info": "sessions:read",
+    "interrupt_session": "sessions:write",
+    "restart_session": "sessions:write",
+    "close_session": "sessions:write",
+    "export_session": "sessions:read",
+    "install_packages": "sessions:write",
+    "list_files": "files:read",
+    "download_file": "files:read",
+    "upload_file": "files:write",
+    "delete_file": "files:write",
     "get_job_output": "jobs:read",
     "py_job_status": "jobs:read",
     "list_running_jobs": "jobs:read",
@@ -53,7 +64,7 @@ TOOLS: Mapping[str, str] = {
 }
 """The scope that each tool needs. A tool without one is for `admin` only; a test says that there is none."""
 
-RESOURCES: Mapping[str, str] = {"job-stream": "jobs:read", "job-file": "jobs:read"}
+RESOURCES: Mapping[str, str] = {"job-stream": "jobs:read", "job-file": "jobs:read", "workspace": "files:read"}
 """The same for resources, by the scheme of their URIs."""
 
 

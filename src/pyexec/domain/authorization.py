@@ -90,7 +90,12 @@ def parse_identifier(text: str) -> str:
     parts = urlsplit(text)
     host = parts.hostname or ""
     plain = parts.scheme == "http" and host in LOOPBACK_HOSTS
-    if not host or not (parts.scheme == "https" or plain) or "@" in parts.netloc or parts.netloc != parts.netloc.lower():
+    if (
+        not host
+        or not (parts.scheme == "https" or plain)
+        or "@" in parts.netloc
+        or parts.netloc != parts.netloc.lower()
+    ):
         raise ValueError(text)
     if parts.query or parts.fragment or "?" in text or "#" in text or not _URL_PATH.fullmatch(parts.path):
         raise ValueError(text)
