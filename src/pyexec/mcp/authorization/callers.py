@@ -3,6 +3,7 @@
 from fastmcp.server.auth import AccessToken
 from fastmcp.server.dependencies import get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from starlette.requests import HTTPConnection
 
 from pyexec.domain.identities import Identity
 from pyexec.domain.principals import Principal
@@ -29,16 +30,22 @@ class Caller(AuthenticatedUser):
         self.verified = identity
 
 
+def identity_of(connection: HTTPConnection) -> Identity | None:
+    """Return what the token of a request says, on any route; None when it has none that counts."""
+    caller = connection.scope.get("user")
+    return caller.verified if isinstance(caller, Caller) else None
+
+
 def current_identity() -> Identity:
     """Return what the token of this very request says, on whatever connection or session it came.
 
     Raises:
         PermissionError: It has none; nothing may be done then.
     """
-    caller = get_http_request().scope.get("user")
-    if not isinstance(caller, Caller):
+    identity = identity_of(get_http_request())
+    if identity is None:
         raise PermissionError("A request without a token came through.")
-    return caller.verified
+    return identity
 
 
 def current_principal() -> Principal:
