@@ -26,6 +26,7 @@ import listing
 import measuring
 import printing
 import sandboxes
+import tokens
 from bench import HERE, Bench
 from figures import Figure, table
 from installation import BenchmarkError, Installation, install
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "listing": listing.measure,
     "burst": burst.measure,
     "sandboxes": sandboxes.measure,
+    "tokens": tokens.measure,
     "imports": imports.measure,
 }
 

@@ -130,10 +130,15 @@ def test_without_a_scope_everything_of_the_resource_is_meant(site: Site) -> None
     assert site.tokens(scope=None)["scope"] == SCOPE
 
 
-def test_a_client_with_fewer_scopes_gets_no_more_than_those(site: Site) -> None:
-    client_id = site.client(scope="openid")
+def test_a_client_that_the_operator_gave_fewer_scopes_gets_no_more_than_those(site: Site) -> None:
+    client_id = site.own_client(secret=None, scopes=("openid",))
     back = came_back(site.authorize(site.browser(), client_id, Pkce()))
     assert back["error"] == "invalid_scope"
+
+
+def test_a_client_that_registered_itself_for_less_may_ask_for_more_later(site: Site) -> None:
+    client_id = site.client(scope="openid")
+    assert site.tokens(client_id)["scope"] == SCOPE
 
 
 def test_consent_is_remembered_for_clients_of_the_operator_only(site: Site) -> None:

@@ -10,7 +10,7 @@ from anyio.to_thread import run_sync
 
 from pyexec.domain.errors import EnvironmentInUseError, NotFoundError
 from pyexec.domain.limits import EnvironmentLimits
-from pyexec.domain.principals import Principal
+from pyexec.domain.principals import Principal, is_local
 from pyexec.environments.names import NameRegister
 from pyexec.environments.store import Environment, EnvironmentStore, is_digest
 from pyexec.storage.locks import try_hold
@@ -56,7 +56,10 @@ class EnvironmentService:
         self._limits = limits
 
     async def entries(self, principal: Principal) -> list[EnvironmentEntry]:
-        """Return the environments: named ones first, then the most recently used."""
+        """Return the environments: named ones first, then the most recently used.
+
+        Where there are several users, each sees those with a name of their own only.
+        """
         return await run_sync(self._list, principal.key)
 
     async def require(self, principal: Principal, text: str) -> EnvironmentEntry:
@@ -143,7 +146,10 @@ class EnvironmentService:
 
     def _list(self, owner: str) -> list[EnvironmentEntry]:
         named = self._names.all_of(owner)
-        digests = {*self._store.digests(), *(one.digest for one in named if is_digest(one.digest))}
+        digests = {one.digest for one in named if is_digest(one.digest)}
+        local = is_local(owner)
+        if local:  # The machine is that user's; others know of what they have named, and of nobody's doings.
+            digests.update(self._store.digests())
         entries: list[EnvironmentEntry] = []
         for digest in digests:
             environment = self._store.get(digest)
@@ -157,7 +163,7 @@ class EnvironmentService:
                     python_version=environment.python_version if environment else own[0].python_version,
                     environment=environment,
                     last_used_at=self._store.last_used(digest),
-                    in_use_by=tuple(self._store.holders(digest)),
+                    in_use_by=tuple(self._store.holders(digest)) if local else (),
                 )
             )
         return sorted(entries, key=lambda entry: (not entry.names, entry.names, -entry.last_used_at))
@@ -170,7 +176,8 @@ class EnvironmentService:
         return EnvironmentLock(id=entry.id, python_version=entry.python_version, text=text)
 
     def _remove(self, owner: str, entry: EnvironmentEntry) -> None:
-        if self._names.count(entry.id) == len(entry.names):
+        # What nobody has a name for is swept in time; a refusal would tell others that something runs in it.
+        if is_local(owner) and self._names.count(entry.id) == len(entry.names):
             self._evict(entry)
         for name in entry.names:
             self._names.remove(owner, name)

@@ -1,9 +1,11 @@
 """The MCP server: its name, its instructions, its tools."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
 from fastmcp import FastMCP
+from fastmcp.server.auth import AuthProvider
+from fastmcp.server.middleware import Middleware
 
 from pyexec.domain.principals import Principal
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS
@@ -30,6 +32,8 @@ def build_server(
     toolsets: tuple[str, ...] = DEFAULT_TOOLSETS,
     *,
     sandboxed: bool = True,
+    auth: AuthProvider | None = None,
+    checks: Sequence[Middleware] = (),
 ) -> FastMCP:
     """Build the server. The services are not opened before the first call that needs them.
 
@@ -39,13 +43,16 @@ def build_server(
         wait_seconds: How long a call waits where the caller does not say.
         toolsets: Which tools there are.
         sandboxed: Whether `execute_python` runs code in sandboxes; else on the host.
+        auth: Over HTTP: whose tokens count.
+        checks: What looks at every message besides, such as whether its token covers it.
     """
     cancellations = CancellationWatch()
     server = FastMCP(
         name="pyexec",
         instructions=INSTRUCTIONS,
         version=version("mcp-pyexec"),
-        middleware=[cancellations, ErrorAnswers()],
+        middleware=[cancellations, ErrorAnswers(), *checks],
+        auth=auth,
         mask_error_details=True,
     )
     server.add_transform(Listing())

@@ -15,6 +15,7 @@ LOG_FILES = 3
 
 _SECRET_NAME = re.compile(r"(?i)(TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|PRIVATE_KEY|AUTH)")
 _URL_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/]+@", re.IGNORECASE)
+_OWN_OPEN = "PYEXEC_AUTH_"
 _MASK = "****"
 _SHORTEST_SECRET = 6
 
@@ -24,11 +25,16 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def _holds_secret(name: str) -> bool:
+    """Tell whether a value must not be shown; whom we trust, and where we are, is no secret."""
+    return is_secret_name(name) and (not name.startswith(_OWN_OPEN) or "SECRET" in name)
+
+
 class Masker:
     """Takes secrets out of text: credentials in URLs, and values of variables whose names say that they are secret."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        secrets = {value for name, value in environ.items() if is_secret_name(name) and len(value) >= _SHORTEST_SECRET}
+        secrets = {value for name, value in environ.items() if _holds_secret(name) and len(value) >= _SHORTEST_SECRET}
         ordered = sorted(secrets, key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pyexec.domain.authorization import AuthorizationSettings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.sessions import SessionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
+from pyexec.settings.authorization import AUTH_VARIABLES, authorization_settings
 from pyexec.settings.files import FILE_VARIABLES
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
@@ -46,6 +48,7 @@ class Settings:
     sandboxes: SandboxSettings = field(default_factory=SandboxSettings)
     sessions: SessionLimits = field(default_factory=SessionLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
+    authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -208,6 +211,7 @@ VARIABLES: tuple[Variable, ...] = (
     *SANDBOX_VARIABLES,
     *SESSION_VARIABLES,
     *FILE_VARIABLES,
+    *AUTH_VARIABLES,
 )
 
 
@@ -244,6 +248,7 @@ def load_settings(
         sandboxes=sandbox_settings(limits),
         sessions=_with(SessionLimits(), limits),
         file_limits=_with(FileLimits(), limits),
+        authorization=authorization_settings(limits, environ),
         environ=environ,
         unknown_variables=_unknown(environ),
     )

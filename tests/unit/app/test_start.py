@@ -5,7 +5,17 @@ import sys
 
 import pytest
 
-LATER = ("sqlalchemy", "alembic", "IPython", "nbclient", "pyexec.executions.service", "pyexec.walls")
+LATER = (
+    "sqlalchemy",
+    "alembic",
+    "IPython",
+    "nbclient",
+    "pyexec.executions.service",
+    "pyexec.walls",
+    "pyexec.auth",
+    "pyexec.mcp.authorization",
+    "pyexec.app.authorization",
+)
 
 
 @pytest.mark.parametrize("module", ["pyexec.app.server", "pyexec.cli.main"])

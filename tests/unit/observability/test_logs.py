@@ -45,6 +45,11 @@ def test_the_value_of_any_other_variable_is_not() -> None:
     assert Masker({"EDITOR": "emacsclient"}).mask("run emacsclient") == "run emacsclient"
 
 
+def test_whom_we_trust_is_no_secret_but_the_secret_for_them_is() -> None:
+    masker = Masker({"PYEXEC_AUTH_ISSUERS": "https://id.example", "PYEXEC_AUTH_INTROSPECTION_SECRET": "hunter2hunter2"})
+    assert masker.mask("https://id.example hunter2hunter2") == "https://id.example ****"
+
+
 def test_a_short_value_is_not_taken_for_a_secret() -> None:
     assert Masker({"TOKEN": "on"}).mask("on and on") == "on and on"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from authlib.oauth2.rfc6749 import InvalidScopeError
 
 from pyexec_idp.domain.urls import canonical_resource
-from pyexec_idp.domain.values import OPENID_SCOPES, Client, Resource
+from pyexec_idp.domain.values import OPENID_SCOPES, Client, Origin, Resource
 from pyexec_idp.grants.wire import InvalidTargetError
 from pyexec_idp.stores.clients import ResourceStore
 
@@ -56,11 +56,13 @@ class Register:
         wanted = tuple(dict.fromkeys((scope or "").split()))
         target = self._target(resources[0] if resources else None, wanted)
         known: Mapping[str, str] = {} if target is None else target.scopes
-        allowed = (
-            {*OPENID_SCOPES, *known} if not client.scopes else {*OPENID_SCOPES, *known}.intersection(client.scopes)
-        )
+        every = {*OPENID_SCOPES, *known}
+        own = every.intersection(client.scopes) if client.scopes else every
+        # What a client wrote into its own registration is what it needed that day, and binds nobody: it could register
+        # again. A server that asks it for more later (a step-up) is answered by a person, who is asked each time.
+        allowed = own if client.origin is Origin.OPERATOR else every
         if not wanted:
-            wanted = tuple(one for one in known if one in allowed)
+            wanted = tuple(one for one in known if one in own)
         if not wanted or not allowed.issuperset(wanted):
             raise InvalidScopeError
         return Asked(scopes=wanted, resource=self._issuer if target is None else target.url)
