@@ -102,7 +102,8 @@ BAD: dict[str, list[str]] = {
 def value_of(found: Settings, name: str) -> Any:
     variable = next(variable for variable in VARIABLES if variable.name == name)
     if variable.limit is not None:
-        groups = (found.limits, found.environment_limits, found.file_limits, found.sandboxes, found.sandboxes.limits, found.sessions)
+        groups = (found.limits, found.environment_limits, found.file_limits, found.sandboxes)
+        groups = (*groups, found.sandboxes.limits, found.sessions)
         return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
     return getattr(found, name.removeprefix("PYEXEC_").lower())
 

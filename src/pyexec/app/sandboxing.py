@@ -31,6 +31,7 @@ class Sandboxing:
 
     way: InSandboxes
     wall: BubblewrapWall
+    directory: SessionDirectory
     sessions: SessionService
 
 
@@ -53,7 +54,7 @@ def open_sandboxing(
         python=settings.sandboxes.python,
         notes=(f"Where they cannot be had, limits are waived here: {', '.join(waived)}.",) if waived else (),
     )
-    return Sandboxing(way=way, wall=wall, sessions=SessionService(directory, wall))
+    return Sandboxing(way=way, wall=wall, directory=directory, sessions=SessionService(directory, wall))
 
 
 def memory_together(settings: SandboxSettings) -> int:

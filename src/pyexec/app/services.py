@@ -9,6 +9,7 @@ from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.cleanup import Cleanup
+from pyexec.executions.history import ExecutionsOfSessions
 from pyexec.executions.inside import InsideExecutions
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
@@ -21,10 +22,13 @@ from pyexec.quality.service import QualityService
 from pyexec.sandbox.ports import Wall
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.scripts.library import ScriptLibrary
+from pyexec.sessions.cells import SessionHistory
 from pyexec.sessions.export import SessionExport
 from pyexec.sessions.files import SessionFiles
+from pyexec.sessions.kept import KeptWorkspaces
 from pyexec.sessions.none import NoSessions
 from pyexec.sessions.service import SessionService
+from pyexec.sessions.workspaces import Workspaces
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
@@ -102,7 +106,19 @@ def open_services(settings: Settings) -> Services:
         environ=settings.environ,
         directory=settings.directory,
     )
-    files = SessionFiles(NoSessions(), settings.file_limits, settings.limits.answer_output)
+    workspaces: Workspaces = NoSessions()
+    history: SessionHistory = NoSessions()
+    if sandboxing is not None:
+        workspaces = KeptWorkspaces(sandboxing.directory, sandboxing.wall)
+        history = ExecutionsOfSessions(
+            folder=folder,
+            store=store,
+            settler=settler,
+            directory=sandboxing.directory,
+            environments=environments,
+            artifact=settings.limits.artifact,
+        )
+    files = SessionFiles(workspaces, settings.file_limits, settings.limits.answer_output)
     executions = ExecutionService(
         folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits
     )
@@ -128,7 +144,7 @@ def open_services(settings: Settings) -> Services:
             wait_seconds=settings.wait_seconds,
         ),
         files=files,
-        exports=SessionExport(NoSessions(), files),
+        exports=SessionExport(history, files),
         launcher=launcher,
         walls=(host, *([sandboxing.wall] if sandboxing else [])),
         database=database,

@@ -54,7 +54,7 @@ class Session:
         started_at: When its interpreter was started.
         used_at: When its last execution ended, or it was made.
         keeper: The folder of the keeper that has its sandbox, while it lives.
-        prefix: The folder of the environment that it runs on, while it lives.
+        prefix: The folder of the environment that it runs on, or did.
         end: Why it has ended.
     """
 

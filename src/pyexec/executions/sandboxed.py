@@ -69,7 +69,7 @@ class InSandboxes:
     def plan(self, ready: Ready) -> RunPlan:
         """See `Way.plan`; nothing that the caller has sent counts but the version of Python."""
         session = ready.session.session if ready.session else None
-        if session is not None and session.prefix is not None:
+        if session is not None and session.state == "live" and session.prefix is not None:
             return self._plan_of_live(Path(session.prefix))
         plan = self.environments.plan(
             folder=ready.folder,

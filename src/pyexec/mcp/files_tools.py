@@ -65,10 +65,13 @@ def _add_upload_file(server: FastMCP, desk: Desk) -> None:
         markdown_output: arg.MarkdownOutput = True,
     ) -> ToolResult:
         async def work() -> results.FileWritten:
-            files = (await desk.services.get()).files
+            services = await desk.services.get()
+            files = services.files
+            sessions = services.sessions
+            made = session_id if sessions is None else await sessions.make(desk.principal(), session_id)
             manner: Manner = "append" if append else "replace" if overwrite else "create"
-            file = await files.write(desk.principal(), session_id, path, content, encoding=encoding, manner=manner)
-            return views.written(session_id, file)
+            file = await files.write(desk.principal(), made, path, content, encoding=encoding, manner=manner)
+            return views.written(made, file)
 
         return await answer(work, rendering.render_written, results.FileWritten, markdown=markdown_output)
 

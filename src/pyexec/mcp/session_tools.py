@@ -11,6 +11,7 @@ from pydantic import Field
 from pyexec.domain.errors import NotFoundError, WallUnavailableError
 from pyexec.mcp import arguments as arg
 from pyexec.mcp.answers import answer
+from pyexec.mcp.export_tools import add_export_tool
 from pyexec.mcp.rendering_sessions import render_change, render_info, render_list
 from pyexec.mcp.results_sessions import SessionChange, SessionInfo, SessionList
 from pyexec.mcp.running import Desk
@@ -31,6 +32,7 @@ def add_session_tools(server: FastMCP, desk: Desk) -> None:
     """Add the tools to the server."""
     _add_looking(server, desk)
     _add_ending(server, desk)
+    add_export_tool(server, desk)
 
 
 def _add_looking(server: FastMCP, desk: Desk) -> None:

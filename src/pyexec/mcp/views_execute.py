@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pyexec.domain.turns import Display, Failure, Part, Turn, TurnFile
 from pyexec.mcp.results_execute import PythonException, PythonFile, PythonResult, Shown
 from pyexec.mcp.views import run_result
+from pyexec.sessions.paths import uri_of as workspace_uri
 
 if TYPE_CHECKING:
     # At run time it would bring in storage, and with it SQLAlchemy, before the client has had its first answer.
@@ -44,7 +45,10 @@ def python_result(
         PythonFile(name=one.name, size=one.size, media_type=one.media_type, uri=uri_of(base.job_id, one.name))
         for one in artifacts
     ]
-    if directory is not None:
+    session = reading.execution.session
+    if session is not None:
+        files += [_file_of(session, one) for one in turn.files if one.kept_as is None]
+    elif directory is not None:
         files += [_file_in(directory, one) for one in turn.files if one.kept_as is None]
     outcome = reading.execution.outcome
     notes = [*(base.notes or []), *turn.notes, *_own_notes(turn)]
@@ -97,6 +101,11 @@ def uri_of(job_id: str, name: str) -> str:
 def _file_in(directory: str, file: TurnFile) -> PythonFile:
     media_type = mimetypes.guess_type(file.path)[0] or "application/octet-stream"
     return PythonFile(name=file.path, size=file.size, media_type=media_type, uri=Path(directory, file.path).as_uri())
+
+
+def _file_of(session_id: str, file: TurnFile) -> PythonFile:
+    media_type = mimetypes.guess_type(file.path)[0] or "application/octet-stream"
+    return PythonFile(name=file.path, size=file.size, media_type=media_type, uri=workspace_uri(session_id, file.path))
 
 
 def _own_notes(turn: Turn) -> list[str]:

@@ -35,9 +35,8 @@ class SessionDirectory:
             SessionEndedError: It has ended.
             SessionBusyError: Too many wait for their turn in it.
         """
-        if session_id == NEW_ID:
-            session_id = f"s{secrets.token_hex(ID_BYTES)}"
-        folder = self._folders.of(owner, check_session_id(session_id))
+        session_id = _chosen(session_id)
+        folder = self._folders.of(owner, session_id)
         session = folder.read()
         if session is None:
             folder.create(session_id, owner, python=python, environment=environment)
@@ -49,6 +48,16 @@ class SessionDirectory:
             raise ended_error(session)
         self._see_that_there_is_room(session_id, folder)
         return Found(session, folder)
+
+    def make(self, owner: str, session_id: str) -> str:
+        """Make a session, unless there is one; return its id.
+
+        Raises:
+            InvalidArgumentError: It can be no id.
+        """
+        session_id = _chosen(session_id)
+        self._folders.of(owner, session_id).create(session_id, owner, python=None, environment=None)
+        return session_id
 
     def find(self, owner: str, session_id: str) -> Found:
         """Return a session.
@@ -90,6 +99,10 @@ class SessionDirectory:
                 f"{self._limits.waiting} may.",
                 hint="Wait for some to end, cancel them, or use another session.",
             )
+
+
+def _chosen(session_id: str) -> str:
+    return f"s{secrets.token_hex(ID_BYTES)}" if session_id == NEW_ID else check_session_id(session_id)
 
 
 def waiting_in(folder: SessionFolder) -> list[str]:

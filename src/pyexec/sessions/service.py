@@ -61,6 +61,14 @@ class SessionService:
         """
         return await run_sync(self._info, principal.key, session_id)
 
+    async def make(self, principal: Principal, session_id: str) -> str:
+        """Make a session, unless there is one; return its id, which is made up for `new`. Its interpreter starts later.
+
+        Raises:
+            InvalidArgumentError: It can be no id.
+        """
+        return await run_sync(self._directory.make, principal.key, session_id)
+
     async def restart(self, principal: Principal, session_id: str) -> Session:
         """End the interpreter of a session, and have the next execution start another one; the files stay.
 

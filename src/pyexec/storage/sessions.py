@@ -93,7 +93,7 @@ class SessionFolder:
             started_at=float(life["started_at"]) if life else None,
             used_at=self._used_at(values),
             keeper=str(life["keeper"]) if lives else None,
-            prefix=str(life["prefix"]) if lives else None,
+            prefix=str(life["prefix"]) if life else None,
             end=end,
         )
 
