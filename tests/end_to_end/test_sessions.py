@@ -16,7 +16,7 @@ from tests.helpers.waiting import eventually
 from tests.walls.bubblewrap import DEPENDENCIES, made_environment
 
 SERVER_ENV = {
-    "PYEXEC_TOOLSETS": "core,jobs,execute,sessions",
+    "PYEXEC_TOOLSETS": "core,jobs,execute,sessions,files",
     "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
     "PYEXEC_SANDBOX_CPU": "2",
 }
@@ -107,6 +107,25 @@ async def test_a_closed_session_is_gone_with_its_files(own_server: Mcp) -> None:
     assert (await cell(own_server, "closes", "import os; os.listdir()"))["result"] == "[]"
     unknown = await call(own_server, "close_session", session_id="never")
     assert (unknown["is_error"], unknown["error_code"]) == (True, "not_found")
+
+
+async def test_files_go_in_before_the_first_call_and_come_out_after_the_end(own_server: Mcp) -> None:
+    made = await call(own_server, "upload_file", session_id="files", path="data/in.csv", content="a,b\n1,2\n")
+    assert made["uri"] == "workspace://files/data/in.csv"
+    code = """
+import pandas as pd
+with open('data/in.csv', 'a') as file:
+    file.write('3,4\\n')
+pd.read_csv('data/in.csv').to_json('out.json')
+"""
+    ran = await cell(own_server, "files", code)
+    assert ran["status"] == "completed", ran["text"]
+    assert [one["uri"] for one in ran["files"]] == ["workspace://files/data/in.csv", "workspace://files/out.json"]
+    await cell(own_server, "files", "import os; os._exit(1)")
+    read = await call(own_server, "download_file", session_id="files", path="out.json")
+    assert read["content"] == '{"a":{"0":1,"1":3},"b":{"0":2,"1":4}}'
+    exported = await call(own_server, "export_session", session_id="files", format="script")
+    assert "pd.read_csv('data/in.csv')" in exported["content"]
 
 
 async def test_sessions_outlive_a_server_that_is_killed(module_home: Path, own_server: Mcp) -> None:

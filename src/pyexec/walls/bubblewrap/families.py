@@ -15,7 +15,7 @@ from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
-from pyexec.walls.bubblewrap.users import SandboxUsers
+from pyexec.walls.bubblewrap.users import SandboxUsers, given
 from pyexec.walls.bubblewrap.workspaces import Workspaces
 
 MOST_FAMILIES = 4
@@ -79,6 +79,15 @@ class Families:
             SandboxNotMadeError: It went wrong this time, or one of the folders is not there.
         """
         return self._family(environment).sandboxes.sandbox(folders=folders)
+
+    def give(self, folder: int) -> None:
+        """See that a folder belongs to one of the users that sandboxes are, so that these can write to it.
+
+        Raises:
+            OSError: It cannot be given away.
+        """
+        if self._users is not None:
+            given(folder, self._users.first, self._handed_out, self._users.count)
 
     def close(self) -> None:
         """End all sandboxes and fork servers."""

@@ -13,7 +13,7 @@ from pyexec.sandbox.forks import MOST_FOLDERS, NAMED, PACKAGES, PLACES, WORKSPAC
 
 _PLACES = ", ".join((*PLACES, f"{NAMED}/<name>"))
 
-__all__ = ["NAMED", "PACKAGES", "WORKSPACE", "Folder", "opened", "owner_of", "taken"]
+__all__ = ["NAMED", "PACKAGES", "WORKSPACE", "Folder", "opened", "taken", "writable_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +85,8 @@ def taken(folders: Sequence[tuple[Folder, int]], mounter: Mounter) -> Generator[
         yield tuple(found)
 
 
-def owner_of(folders: Sequence[tuple[Folder, int]]) -> tuple[int, int] | None:
-    """Return the folder that a sandbox may write to, opened, and the user of this machine that it belongs to.
+def writable_of(folders: Sequence[tuple[Folder, int]]) -> int | None:
+    """Return the folder that a sandbox may write to, opened; None where there is none.
 
     Raises:
         InvalidArgumentError: There are two.
@@ -96,7 +96,6 @@ def owner_of(folders: Sequence[tuple[Folder, int]]) -> tuple[int, int] | None:
         raise InvalidArgumentError("A sandbox has one folder of this machine that it may write to, and not two.")
     if not writable:
         return None
-    found = os.stat(writable[0])
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(os.stat(writable[0]).st_mode):
         raise SandboxNotMadeError("What a sandbox is to write to is no folder.")
-    return writable[0], found.st_uid
+    return writable[0]

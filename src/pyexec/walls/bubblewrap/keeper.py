@@ -168,7 +168,7 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
         families = Families(orders, inside_of)
-        homes = Homes(families.workspaces, orders.limits.workspace, families.sandbox)
+        homes = Homes(families.workspaces, orders.limits.workspace, families.sandbox, families.give)
         keeper = Keeper(families, Sessions(orders.folder, orders.sessions, homes), _listen(orders.folder))
     except PyexecError as error:
         _say(error.sentence())

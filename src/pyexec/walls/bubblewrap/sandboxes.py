@@ -13,8 +13,8 @@ from pyexec.processes.mounting import Mounter
 from pyexec.processes.outerwalls import put_up
 from pyexec.sandbox.forks import ForkServer, ForkServerGoneError, Group, GroupLimits, Groups, NoRoomError, Plan
 from pyexec.walls.bubblewrap.boxes import Box, fork_box
-from pyexec.walls.bubblewrap.folders import Folder, opened, owner_of, taken
-from pyexec.walls.bubblewrap.users import SandboxUsers
+from pyexec.walls.bubblewrap.folders import Folder, opened, taken, writable_of
+from pyexec.walls.bubblewrap.users import SandboxUsers, given
 
 START_SECONDS = 60.0
 END_SECONDS = 10.0
@@ -221,16 +221,10 @@ class Sandboxes:
             raise WallUnavailableError(f"A sandbox's limits cannot be had: {error.strerror}.") from error
 
     def _user_for(self, folders: Sequence[tuple[Folder, int]]) -> int:
-        writable, users = owner_of(folders), self._plan.users
+        writable, users = writable_of(folders), self._plan.users
         if writable is None or users is None or self._users is None:
             return self._next_user()
-        folder, owner = writable
-        if users.first < owner < users.first + users.count:
-            return owner - users.first
-        user = self._users.lasting()
-        # The descriptor is one that has no more rights than a path.
-        os.chown(f"/proc/self/fd/{folder}", users.first + user, users.first + user)
-        return user
+        return given(writable, users.first, self._users, users.count)
 
     def _next_user(self) -> int:
         return self._users.passing() if self._users is not None else 0

@@ -48,6 +48,27 @@ class SandboxUsers:
         return self._half + number % self._upper
 
 
+def given(folder: int, first: int, users: SandboxUsers | None, many: int) -> int:
+    """Return whom a folder belongs to, as a fork server counts its users; one that is nobody's of theirs is given away.
+
+    Args:
+        folder: Its descriptor, which may be good for a path only.
+        first: The fork server's own user on this machine.
+        users: Hands out users.
+        many: How many there are.
+
+    Raises:
+        OSError: It cannot be given away.
+    """
+    owner = os.stat(folder).st_uid
+    if first < owner < first + many or users is None:
+        return owner - first
+    user = users.lasting()
+    # The descriptor is one that has no more rights than a path.
+    os.chown(f"/proc/self/fd/{folder}", first + user, first + user)
+    return user
+
+
 def _next_of(counter: Path, first: int) -> int:
     """Count on in a file that others count in too; begin with `first` where nothing has been counted yet."""
     fd = os.open(counter, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -33,9 +33,11 @@ class Homes:
         workspaces: Makes workspaces.
         size: How many bytes of files one holds.
         make_box: See `MakeBox`.
+        give: Sees that a folder belongs to a user of sandboxes.
     """
 
-    def __init__(self, workspaces: Workspaces, size: int, make_box: MakeBox) -> None:
+    def __init__(self, workspaces: Workspaces, size: int, make_box: MakeBox, give: Callable[[int], None]) -> None:
+        self._give = give
         self._workspaces = workspaces
         self._size = size
         self._make_box = make_box
@@ -68,4 +70,10 @@ class Homes:
         Raises:
             PyexecError: It cannot be had; see `Workspaces.open`.
         """
-        return self._workspaces.open(folder.path, self._size)
+        workspace = self._workspaces.open(folder.path, self._size)
+        try:
+            self._give(workspace.root)
+        except BaseException:
+            workspace.close()
+            raise
+        return workspace
