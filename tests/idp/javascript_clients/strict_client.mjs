@@ -1,7 +1,7 @@
 // The whole flow as oauth4webapi sees it: it refuses every answer that is not as the specifications have it.
 import * as oauth from 'oauth4webapi'
 
-const { PYEXEC_IDP_ISSUER, RESOURCE, SERVER_ID, SERVER_SECRET, USER_PASSWORD } = process.env
+const { ISSUER, RESOURCE, SERVER_ID, SERVER_SECRET, USER_PASSWORD } = process.env
 const local = { [oauth.allowInsecureRequests]: true }
 const callback = 'http://127.0.0.1:9/callback'
 const checks = []
@@ -54,7 +54,7 @@ async function allow(url) {
   return new URL(answer.headers.get('location'))
 }
 
-const issuer = new URL(PYEXEC_IDP_ISSUER)
+const issuer = new URL(ISSUER)
 for (const algorithm of ['oidc', 'oauth2'])
   await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, { algorithm, ...local }))
 const as = await oauth.processDiscoveryResponse(
