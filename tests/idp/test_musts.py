@@ -264,12 +264,12 @@ MUSTS: dict[str, tuple[Must, ...]] = {
         must(
             "2.1",
             "a client revokes its own only",
-            "endpoints: revoking what is not there is fine and what is anothers is not",
+            "endpoints: revoking what is not there is fine and what another has is not",
         ),
         must(
             "2.2",
             "an unknown token is a 200",
-            "endpoints: revoking what is not there is fine and what is anothers is not",
+            "endpoints: revoking what is not there is fine and what another has is not",
         ),
     ),
     "RFC 7662 (introspection)": (
