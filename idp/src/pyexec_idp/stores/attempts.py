@@ -12,6 +12,7 @@ from pyexec_idp.stores.database import Database
 from pyexec_idp.stores.schema import attempts, audit
 
 _LOG = logging.getLogger("pyexec_idp.audit")
+_NOTE = insert(audit)
 
 
 class AttemptStore:
@@ -59,7 +60,7 @@ class Audit:
         self._counts[what] += 1
         _LOG.info(what, extra={"fields": {key: value for key, value in values.items() if value and key != "what"}})
         with self._database.writing() as connection:
-            connection.execute(insert(audit).values(at=self._now(), **values))
+            connection.execute(_NOTE, {"at": self._now(), **values})
 
     def latest(self, limit: int) -> list[dict[str, Any]]:
         """Return the latest, newest first."""
