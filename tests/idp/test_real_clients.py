@@ -69,6 +69,14 @@ async def test_an_mcp_client_signs_in_at_a_server_that_knows_the_issuer_only(idp
     assert "registered" in idp.ok("audit", "--limit", "20")
 
 
+@pytest.mark.filterwarnings("ignore:Using in-memory token storage")
+async def test_a_server_verifies_tokens_without_a_call_to_the_provider(idp: Operator, url: str) -> None:
+    async with Client(url, auth=ClickingOAuth(url)) as client:
+        before = (await client.call_tool("whoami")).data
+        with idp.standing_still():
+            assert [(await client.call_tool("whoami")).data for _call in range(5)] == [before] * 5
+
+
 @needs_packages
 def test_mcp_remote_signs_in_and_lists_the_tools(idp: Operator, url: str, tmp_path: Path) -> None:
     printed = run_and_sign_in(
