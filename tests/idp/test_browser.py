@@ -19,7 +19,9 @@ BACK = "Back in the application"
 
 @pytest.fixture(scope="module")
 def idp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    made = operator(tmp_path_factory.mktemp("idp"), PYEXEC_IDP_REGISTRATIONS_PER_ADDRESS="100")
+    made = operator(
+        tmp_path_factory.mktemp("idp"), PYEXEC_IDP_REGISTRATIONS_PER_ADDRESS="100", PYEXEC_IDP_SIGN_UP="yes"
+    )
     made.ok("users", "add", "ada", "--display-name", "Ada Lovelace", "--password-stdin", stdin=f"{PASSWORD}\n")
     made.ok(
         *("resources", "add", RESOURCE, "--name", "The Python server of the analysts", "--default"),
@@ -116,10 +118,26 @@ def test_a_person_signs_in_and_allows_what_is_said_in_plain_words(
     assert {(one.get("httpOnly"), one.get("sameSite")) for one in cookies} == {(True, "Lax")}
 
 
-def test_a_person_refuses_and_the_client_learns_just_that(idp: Operator, client: Application, screen: Page) -> None:
+def test_a_new_person_makes_an_account_and_refuses_and_the_client_learns_just_that(
+    idp: Operator, client: Application, screen: Page
+) -> None:
     client_id = registered(idp, client, "The editor")
     screen.goto(asking(idp, client, client_id, Pkce()))
-    sign_in(screen)
+    screen.get_by_role("link", name="Make one").click()
+    heading(screen, "Make an account")
+    screen.get_by_label("User name").fill("ada")
+    screen.get_by_label("What others call you").fill("Ada the Second")
+    for label in ("Password", "The password again"):
+        screen.get_by_label(label, exact=True).fill(PASSWORD)
+    screen.get_by_role("button", name="Make the account").click()
+    expect(screen.get_by_role("alert")).to_have_text("There is a user ada already.")
+    look(screen, "sign-up-refused")
+    screen.get_by_label("User name").fill("ada2")
+    for label in ("Password", "The password again"):
+        screen.get_by_label(label, exact=True).fill(PASSWORD)
+    screen.get_by_role("button", name="Make the account").click()
+    heading(screen, "Allow The editor?")
+    expect(screen.get_by_role("main")).to_contain_text("Ada the Second")
     screen.get_by_role("button", name="Do not allow").click()
     heading(screen, BACK)
     assert client.arrived[-1]["error"] == "access_denied"

@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from pyexec_idp.domain.calls import Call
 from pyexec_idp.domain.errors import TooManyError
-from pyexec_idp.domain.values import Grant, SignIn
+from pyexec_idp.domain.values import Grant, SignIn, User
 from pyexec_idp.grants.context import Context
 from pyexec_idp.grants.scopes import Asked
 from pyexec_idp.pages.agents import named
@@ -27,8 +27,18 @@ _AFTER = ("/authorize", "/account", "/device", "/logout")
 class SignIns:
     """Who is before the screen."""
 
-    def __init__(self, *, context: Context, people: People, sessions: Sessions, cookies: Cookies, pages: Pages) -> None:
+    def __init__(
+        self,
+        *,
+        context: Context,
+        people: People,
+        sessions: Sessions,
+        cookies: Cookies,
+        pages: Pages,
+        offers_sign_up: bool = False,
+    ) -> None:
         self._context = context
+        self._offers_sign_up = offers_sign_up
         self._people = people
         self._sessions = sessions
         self._cookies = cookies
@@ -60,6 +70,7 @@ class SignIns:
             to=to,
             user=user,
             fault=fault,
+            sign_up=path_with("/sign-up", (("to", to), ("leads_to", leads_to or ""))) if self._offers_sign_up else "",
         )
         self._cookies.keep_browser(page, browser)
         return page
@@ -67,7 +78,7 @@ class SignIns:
     def sign_in(self, call: Call) -> Response:
         """Sign somebody in."""
         to = safe_path(call.filled("to") or "/account")
-        leads_to = _plain(call.filled("leads_to"))
+        leads_to = plain_uri(call.filled("leads_to"))
         if not self._cookies.is_own_form(call):
             return self.ask(call, to, leads_to=leads_to, fault=FOREIGN, status=403)
         name, password = call.filled("user") or "", call.filled("password") or ""
@@ -77,6 +88,10 @@ class SignIns:
             return self.ask(call, to, leads_to=leads_to, user=name[:100], fault=error.message, status=429)
         if user is None:
             return self.ask(call, to, leads_to=leads_to, user=name[:100], fault=WRONG, status=401)
+        return self.begin(call, user, to)
+
+    def begin(self, call: Call, user: User, to: str) -> Response:
+        """Sign in whoever that is, and go on to there."""
         before = self.who(call)
         if before is not None:
             self._sessions.end(before.user, before.id)
@@ -164,7 +179,7 @@ def safe_path(to: str) -> str:
     return to if fits and to.startswith("/") and not to.startswith("//") else "/account"
 
 
-def _plain(uri: str | None) -> str | None:
+def plain_uri(uri: str | None) -> str | None:
     """Return what goes into a policy: nothing that could end it and begin another."""
     return uri if uri and _URI.fullmatch(uri) is not None else None
 

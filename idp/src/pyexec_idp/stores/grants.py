@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import BindParameter, Connection, String, bindparam, delete, exists, insert, select, update
 
 from pyexec_idp.domain.values import Code, Grant, RefreshToken
 from pyexec_idp.stores.database import Database
@@ -187,7 +187,7 @@ def _keep(connection: Connection, token_hash: str, grant_id: str, expires_at: fl
 
 
 # What every exchange runs is put together once: that costs more than running it.
-_WANTED = bindparam("wanted")
+_WANTED: BindParameter[str] = bindparam("wanted", type_=String)
 _OF_GRANT = tuple(column.label(f"g_{column.name}") for column in grants.c)
 _LATER = refresh_tokens.alias("later")
 _GRANT = select(grants).where(grants.c.id == _WANTED)
