@@ -1,5 +1,6 @@
 """The pages in a real browser: with a mouse, with the keyboard alone, in the dark, without JavaScript."""
 
+import json
 from collections.abc import Iterator
 from urllib.parse import urlencode
 
@@ -9,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.idp.browsing import Application, application, browser, is_missing, look, page
 from tests.idp.served import Operator, operator
-from tests.idp.site import PASSWORD, SCOPE, Pkce
+from tests.idp.site import PASSWORD, SCOPE, SECRETISH, Pkce
 
 pytestmark = pytest.mark.skipif(is_missing() is not None, reason=is_missing() or "")
 
@@ -270,3 +271,14 @@ def test_a_device_is_connected_and_a_client_signs_the_person_out(
     look(screen, "sign-out")
     screen.get_by_role("button", name="Sign out").click()
     heading(screen, "You are signed out")
+
+
+def test_the_log_has_what_happened_and_no_secret(idp: Operator, client: Application) -> None:
+    lines = [json.loads(line) for line in idp.log().splitlines()]
+    assert {"signed_in", "code_given", "tokens_given", "sign_in_refused"} <= {line["message"] for line in lines}
+    codes = [one["code"] for one in client.arrived if "code" in one]
+    assert codes
+    for secret in (PASSWORD, *codes):
+        assert secret not in idp.log()
+    # Ids have fewer characters than anything that is authority by itself.
+    assert SECRETISH.search(idp.log()) is None
