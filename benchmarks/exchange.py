@@ -1,5 +1,5 @@
 """Codes for tokens at the identity provider, through HTTP: how many a second, and what one costs, against an endpoint
-of the same framework that only reads the form and answers."""
+of the same framework that only reads the form and answers; and a sign-in against its hash."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from bench import HERE, Bench
-from figures import Figure, Target, interleave
+from figures import Figure, Target, in_milliseconds, interleave
 from installation import BenchmarkError, Installation, install_identity_provider
 from processes import cpu_seconds
 
@@ -31,6 +31,21 @@ RESOURCE, CALLBACK = "https://mcp.example.com/mcp", "https://app.example.com/cal
 PASSWORD = "correct horse battery staple"
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 START_SECONDS = 60.0
+SIGN_INS = 5
+BESIDE_THE_HASH = 20.0
+"""Milliseconds."""
+HASH = f"""
+import time
+from pyexec_idp.users.passwords import Passwords
+passwords = Passwords()
+kept = passwords.hash({PASSWORD!r})
+took = []
+for _round in range({SIGN_INS}):
+    started = time.process_time()
+    assert passwords.check({PASSWORD!r}, kept)[0]
+    took.append(time.process_time() - started)
+print(sorted(took)[len(took) // 2])
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +80,11 @@ def measure(bench: Bench) -> list[Figure]:
         for kept in taken:
             kept.clear()
         interleave(rounds, ours, theirs)
+        signed_in, hashed = interleave(
+            bench.rounds(full=7, quick=2),
+            lambda: _sign_in_cpu(provider),
+            lambda: float(_run([installation.python, "-c", HASH], installation.environ())),
+        )
     own, other = taken
     a_second, cpu = 1 / statistics.median(one.wall for one in own), statistics.median(one.cpu for one in own)
     return [
@@ -84,7 +104,22 @@ def measure(bench: Bench) -> list[Figure]:
             target=Target(f"<= {1000 * MOST_CPU:g} ms", cpu <= MOST_CPU),
             samples=len(own),
         ),
+        in_milliseconds(
+            "signing in: processor time, against checking the password alone (64 MiB, 3 passes, 1 lane)",
+            signed_in,
+            hashed,
+            at_most=1.1,
+            plus_milliseconds=BESIDE_THE_HASH,
+        ),
     ]
+
+
+def _sign_in_cpu(provider: "_Served") -> float:
+    """Return the processor time that one sign-in costs, its page and the page after it included."""
+    before = cpu_seconds(provider.pid)
+    for _sign_in in range(SIGN_INS):
+        _Person(provider)
+    return (cpu_seconds(provider.pid) - before) / SIGN_INS
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +169,8 @@ class _Person:
             "resource": RESOURCE,
         }
         self._ask = f"/authorize?{urlencode(query)}"
-        self._go("GET", self._ask)
-        self._submit({"decision": "allow"})
+        if self._go("GET", self._ask).status == 200:  # Consent is asked for once.
+            self._submit({"decision": "allow"})
 
     def exchange(self) -> dict[str, str]:
         """Return the form that changes a fresh code for tokens."""
@@ -197,19 +232,21 @@ def _provider(installation: Installation, folder: Path) -> Generator[_Served]:
         PYEXEC_IDP_ISSUER=f"http://127.0.0.1:{port}", PYEXEC_IDP_HOME=str(folder / "home"), PYEXEC_IDP_PORT=str(port)
     )
 
-    def run(*words: str, said: str = "") -> str:
-        done = subprocess.run(
-            [program, *words], env=environ, input=said, capture_output=True, text=True, timeout=120, check=False
-        )
-        if done.returncode != 0:
-            raise BenchmarkError(f"pyexec-idp {words[0]} failed: {done.stderr}")
-        return done.stdout
+    def command(*words: str, said: str = "") -> str:
+        return _run([program, *words], environ, said)
 
-    run("users", "add", "ada", "--password-stdin", said=f"{PASSWORD}\n")
-    run("resources", "add", RESOURCE, "--scope", "python:execute=Run Python code")
-    client_id = run("clients", "add", "Benchmark", "--public", "--redirect-uri", CALLBACK).split()[1]
+    command("users", "add", "ada", "--password-stdin", said=f"{PASSWORD}\n")
+    command("resources", "add", RESOURCE, "--scope", "python:execute=Run Python code")
+    client_id = command("clients", "add", "Benchmark", "--public", "--redirect-uri", CALLBACK).split()[1]
     with _running([program, "serve"], environ, folder / "serve.log", port) as pid:
         yield _Served(port, pid, client_id)
+
+
+def _run(words: Sequence[str], environ: Mapping[str, str], said: str = "") -> str:
+    done = subprocess.run(words, env=environ, input=said, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise BenchmarkError(f"{' '.join(words)[:100]} failed: {done.stderr}")
+    return done.stdout
 
 
 @contextmanager
