@@ -220,12 +220,12 @@ def test_the_dark_has_pages_of_its_own(idp: Operator, client: Application, chrom
         screen.goto(asking(idp, client, registered(idp, client, "The editor"), Pkce()))
         background = screen.evaluate("getComputedStyle(document.body).backgroundColor")
         assert sum(int(one) for one in background.removeprefix("rgb(").removesuffix(")").split(",")) < 3 * 64
-        look(screen, "sign-in-dark")
+        look(screen, "sign-in-dark", in_the_dark=True)
         sign_in(screen)
         heading(screen, "Allow The editor?")
-        look(screen, "consent-dark")
+        look(screen, "consent-dark", in_the_dark=True)
         screen.goto(f"{idp.issuer}/account")
-        look(screen, "account-dark")
+        look(screen, "account-dark", in_the_dark=True)
 
 
 def test_nothing_needs_javascript(idp: Operator, client: Application, chromium: Browser) -> None:
