@@ -93,6 +93,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.needs_uv
 def test_what_it_installs_serves_and_its_health_check_says_so(installed: Path, tmp_path: Path) -> None:
     with socket.socket() as free:
