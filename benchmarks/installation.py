@@ -48,16 +48,29 @@ def install(folder: Path) -> Installation:
     Raises:
         BenchmarkError: A step failed.
     """
+    return _install(folder, "mcp-pyexec")
+
+
+def install_identity_provider(folder: Path) -> Installation:
+    """Build the wheel of the identity provider and install it in the same way.
+
+    Raises:
+        BenchmarkError: A step failed.
+    """
+    return _install(folder, "pyexec-idp")
+
+
+def _install(folder: Path, package: str) -> Installation:
     wheels, constraints, environment = folder / "wheels", folder / "constraints.txt", folder / "environment"
-    _uv("build", "--quiet", "--wheel", "--out-dir", str(wheels))
+    _uv("build", "--quiet", "--wheel", "--package", package, "--out-dir", str(wheels))
     _uv(
-        *("export", "--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-hashes"),
+        *("export", "--quiet", "--frozen", "--no-dev", "--no-emit-workspace", "--no-hashes", "--package", package),
         *("--output-file", str(constraints)),
     )
     _uv("venv", "--quiet", str(environment))
     _uv(
         *("pip", "install", "--quiet", "--compile-bytecode", "--python", str(environment / "bin" / "python")),
-        *("--constraints", str(constraints), *(str(wheel) for wheel in wheels.glob("mcp_pyexec-*.whl"))),
+        *("--constraints", str(constraints), *(str(wheel) for wheel in wheels.glob("*.whl"))),
     )
     return Installation(environment)
 

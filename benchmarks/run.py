@@ -18,6 +18,7 @@ from pathlib import Path
 
 import burst
 import environments
+import exchange
 import hello
 import help as help_text
 import imports
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "sandboxes": sandboxes.measure,
     "tokens": tokens.measure,
     "imports": imports.measure,
+    "exchange": exchange.measure,
 }
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
@@ -38,6 +38,7 @@ class Operator:
     home: Path
     issuer: str
     more: tuple[tuple[str, str], ...] = ()
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list[subprocess.Popen[bytes]], repr=False)
 
     @property
     def own(self) -> dict[str, str]:
@@ -75,12 +76,22 @@ class Operator:
             process = subprocess.Popen(
                 [PROGRAM, "serve"], env={**self.environ, "PYEXEC_IDP_PORT": port}, stderr=stderr, stdout=stderr
             )
+        self.processes.append(process)
         try:
             eventually(lambda: self._answers(process), 40)
             yield self
         finally:
             process.send_signal(signal.SIGTERM)
             assert process.wait(20) in {0, -signal.SIGTERM}
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """Have the server answer nobody."""
+        self.processes[-1].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.processes[-1].send_signal(signal.SIGCONT)
 
     def log(self) -> str:
         return self.home.with_suffix(".log").read_text()

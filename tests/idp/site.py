@@ -52,11 +52,14 @@ class Forms(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()
         self.forms: list[tuple[str, dict[str, str]]] = []
+        self.links: list[str] = []
         self.text = ""
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
+        if tag == "a":
+            self.links.append(found["href"])
         if tag == "form":
             self.forms.append((found["action"], {}))
         if tag == "input":

@@ -10,7 +10,7 @@ import pytest
 from pyexec_idp import __version__
 from pyexec_idp.settings import VARIABLES
 from tests.idp.served import Operator, operator
-from tests.idp.site import MCP, PASSWORD
+from tests.idp.site import ISSUER, MCP, PASSWORD, SCOPE, Pkce, Site, refused
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +35,48 @@ def test_users_are_added_listed_disabled_and_reset(idp: Operator) -> None:
     short = idp.run("users", "reset", "grace", "--password-stdin", stdin="short\n")
     assert "it must have between 12 and 256" in short.stderr
     assert "There is no user" in idp.run("users", "disable", "nobody").stderr
+
+
+def test_what_a_user_allowed_is_listed_and_ended(tmp_path: Path) -> None:
+    site = Site(tmp_path / "idp")
+    made = operator(tmp_path)
+    tokens = site.tokens(site.client(client_name="The editor"), scope=f"{SCOPE} openid")
+    site.clock.advance(60)
+    other = site.tokens()
+    listed = [line.split("\t") for line in made.ok("grants", "list", "ada").splitlines()]
+    assert [(row[1], row[2], row[3]) for row in listed] == [
+        ("A test", MCP, SCOPE),
+        ("The editor", MCP, f"{SCOPE} openid"),
+    ]
+    made.ok("grants", "revoke", "ada", listed[1][0])
+    assert "has no grant" in made.run("grants", "revoke", "ada", listed[1][0]).stderr
+    refused(site.refresh(tokens["client_id"], tokens["refresh_token"]), 400, "invalid_grant")
+    assert site.userinfo(tokens["access_token"]).status_code == 401
+    assert site.refresh(other["client_id"], other["refresh_token"]).status_code == 200
+    made.ok("grants", "revoke", "ada")
+    assert made.ok("grants", "list", "ada") == ""
+    refused(site.refresh(other["client_id"], other["refresh_token"]), 400, "invalid_grant")
+    assert "no user 'bob'" in made.run("grants", "list", "bob").stderr
+    assert made.ok("audit", "--user", "ada").count("access_ended") == 2
+    assert made.ok("audit", "--client", other["client_id"]).splitlines()[-1].split("\t")[1] == "client_registered"
+    site.close()
+
+
+def test_disabling_a_user_ends_sign_ins_and_tokens_at_once(tmp_path: Path) -> None:
+    site = Site(tmp_path / "idp")
+    made, browser = operator(tmp_path), site.browser()
+    server = site.own_client(introspects=(MCP,), grant_types=())
+    pkce, client_id = Pkce(), site.client()
+    tokens = site.exchange(client_id, site.code(client_id, pkce, browser), pkce).json()
+    assert "Your account" in browser.get(f"{ISSUER}/account").text
+    made.ok("users", "disable", "ada")
+    assert "Sign in" in browser.get(f"{ISSUER}/account").text
+    refused(site.refresh(client_id, tokens["refresh_token"]), 400, "invalid_grant")
+    asked = site.post("/introspect", (server, "a secret"), token=tokens["access_token"])
+    assert asked.json() == {"active": False}
+    browser.get(f"{ISSUER}/account")
+    assert browser.sign_in().status_code == 401
+    site.close()
 
 
 def test_a_clients_secret_is_shown_once(idp: Operator) -> None:

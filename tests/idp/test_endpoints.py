@@ -124,7 +124,7 @@ def test_a_revoked_access_token_ends_alone(site: Site) -> None:
     assert site.refresh(client_id, tokens["refresh_token"]).status_code == 200
 
 
-def test_revoking_what_is_not_there_is_fine_and_what_is_anothers_is_not(site: Site) -> None:
+def test_revoking_what_is_not_there_is_fine_and_what_another_has_is_not(site: Site) -> None:
     tokens, other = site.tokens(), site.client()
     assert site.post("/revoke", token="unknown", client_id=other).status_code == 200
     refused(site.post("/revoke", token=tokens["refresh_token"], client_id=other), 400, "invalid_grant")

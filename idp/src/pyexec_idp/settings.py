@@ -28,6 +28,8 @@ class Settings:
     port: int = 8100
     title: str = "PyExec"
     trusted_proxies: str = "127.0.0.1"
+    sign_up: bool = False
+    tracing: bool = False
     registration: bool = True
     client_documents: bool = True
     redirect_schemes: tuple[str, ...] = ()
@@ -129,6 +131,16 @@ VARIABLES: tuple[Variable, ...] = (
         "addresses with commas between them, or *",
         str,
     ),
+    _variable(
+        "sign_up", "Whether people may make themselves an account, at `/sign-up`.", "no", "yes or no", _yes_or_no
+    ),
+    _variable(
+        "tracing",
+        "Whether requests are traced with OpenTelemetry, whose own variables say where to. Needs the extra `otel`.",
+        "no",
+        "yes or no",
+        _yes_or_no,
+    ),
     _variable("registration", "Whether clients may register themselves (RFC 7591).", "yes", "yes or no", _yes_or_no),
     _variable(
         "client_documents",
@@ -194,6 +206,13 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     _variable(
         "bounds.failures_per_address", "Wrong passwords from one address.", "50", "1 to 1000000", _whole(1, 1_000_000)
+    ),
+    _variable(
+        "bounds.sign_ups_per_address",
+        "Attempts to make an account from one address.",
+        "10",
+        "1 to 1000000",
+        _whole(1, 1_000_000),
     ),
     _variable(
         "bounds.registrations_per_address",

@@ -1,5 +1,6 @@
 """Serving, with logs of one JSON object a line."""
 
+import importlib
 import json
 import logging
 import sys
@@ -7,9 +8,12 @@ import time
 from typing import Any, cast
 
 import uvicorn
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from pyexec_idp.app.parts import Parts
 from pyexec_idp.app.web import build
+from pyexec_idp.domain.errors import InvalidSettingError
 
 _DRAIN_SECONDS = 10
 
@@ -40,12 +44,30 @@ def set_up_logs(level: str) -> None:
     logging.getLogger("authlib").setLevel(logging.WARNING)
 
 
+def application(parts: Parts) -> ASGIApp:
+    """Return what is served, traced where the operator says so.
+
+    Raises:
+        InvalidSettingError: It is to be traced, and what that needs is not installed.
+    """
+    app = build(parts)
+    if not parts.settings.tracing:
+        return app
+    try:
+        tracing = importlib.import_module("pyexec_idp.app.tracing")
+    except ImportError as error:
+        raise InvalidSettingError(
+            "PYEXEC_IDP_TRACING needs OpenTelemetry, which is not installed.", hint="pip install 'pyexec-idp[otel]'"
+        ) from error
+    return tracing.traced(app, [route.path for route in app.routes if isinstance(route, Route)])
+
+
 def serve(parts: Parts) -> None:
     """Serve until a signal ends it."""
     settings = parts.settings
     set_up_logs(settings.log_level)
     uvicorn.run(
-        build(parts),
+        application(parts),
         host=settings.host,
         port=settings.port,
         log_config=None,

@@ -26,6 +26,7 @@ from pyexec_idp.pages.browser import Cookies
 from pyexec_idp.pages.logout import Logout
 from pyexec_idp.pages.rendering import Pages
 from pyexec_idp.pages.sign_in import SignIns
+from pyexec_idp.pages.sign_up import SignUps
 from pyexec_idp.stores.housekeeping import clean
 
 _CLEAN_EVERY = 3600.0
@@ -52,7 +53,14 @@ def ways(parts: Parts) -> list[Way]:
     operations = Operations(parts.ring, parts.resources, parts.audit)
     cookies = Cookies(settings.issuer, context.pepper, settings.lifetimes.sign_in)
     pages = Pages(settings.issuer, settings.title)
-    sign_ins = SignIns(context=context, people=parts.people, sessions=parts.sessions, cookies=cookies, pages=pages)
+    sign_ins = SignIns(
+        context=context,
+        people=parts.people,
+        sessions=parts.sessions,
+        cookies=cookies,
+        pages=pages,
+        offers_sign_up=settings.sign_up,
+    )
     consent = Consent(
         context=context,
         authorizations=Authorizations(context, server),
@@ -80,8 +88,11 @@ def ways(parts: Parts) -> list[Way]:
             Way(path=openid, methods=get, handler=protocol.metadata, any_origin=True),
             Way(path=oauth, methods=get, handler=protocol.metadata, any_origin=True),
         ]
+    own = SignUps(people=parts.people, sign_ins=sign_ins, cookies=cookies, pages=pages)
+    by_choice = [Way(path="/sign-up", methods=both, handler=own.sign_up)] if settings.sign_up else []
     return [
         *documents,
+        *by_choice,
         Way(path="/.well-known/jwks.json", methods=get, handler=protocol.jwks, any_origin=True),
         Way(path="/token", methods=post, handler=protocol.token, any_origin=True),
         Way(path="/register", methods=post, handler=protocol.register, any_origin=True),

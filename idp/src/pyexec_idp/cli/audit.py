@@ -10,10 +10,13 @@ from pyexec_idp.cli.opening import parts, table
 
 @click.command("audit")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many.")
-def command(limit: int) -> None:
-    """Show what happened, newest first."""
+@click.option("--user", help="Only what concerns the user of this name.")
+@click.option("--client", help="Only what concerns the client of this id.")
+def command(*, limit: int, user: str | None, client: str | None) -> None:
+    """Show what happened, newest first: when, what, user, client, address, and the rest."""
     with parts() as made:
-        rows = made.audit.latest(limit)
+        user_id = None if user is None else made.people.named(user).id
+        rows = made.audit.latest(limit, user_id=user_id, client_id=client)
     table(
         (
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(row["at"])),

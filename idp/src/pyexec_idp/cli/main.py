@@ -16,6 +16,7 @@ COMMANDS = {
     "check": "Look at settings, keys and database, and say what is wrong.",
     "users": "Add, list, disable and reset users.",
     "clients": "Add, list and remove clients.",
+    "grants": "List and end what users allowed.",
     "resources": "Add, list and remove the servers that tokens are for.",
     "keys": "List and rotate the signing keys.",
     "audit": "Show what happened.",

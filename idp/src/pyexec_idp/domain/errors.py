@@ -50,6 +50,12 @@ class UnknownClientError(IdentityError):
     code = "unknown_client"
 
 
+class UnknownGrantError(IdentityError):
+    """A user has no such grant, or it has ended."""
+
+    code = "unknown_grant"
+
+
 class UnknownResourceError(IdentityError):
     """There is no resource of that URL."""
 

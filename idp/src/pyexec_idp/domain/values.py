@@ -45,6 +45,7 @@ class Bounds:
     window: float = 900.0
     failures_per_account: int = 10
     failures_per_address: int = 50
+    sign_ups_per_address: int = 10
     registrations_per_address: int = 20
     dynamic_clients: int = 10_000
 

@@ -1,7 +1,9 @@
 """The authorization server: Authlib's, bound to our requests, clients and grants."""
 
+import base64
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import unquote
 
 from authlib.oauth2 import AuthorizationServer, OAuth2Error
 from authlib.oauth2.rfc6749 import InvalidRequestError
@@ -138,6 +140,20 @@ def malformed(request: Request) -> str | None:
     for values in list(lists.values()):
         if any(not value.isprintable() for value in values):
             return "A parameter has characters that are not printable."
+    return _unclear_client(request)
+
+
+def _unclear_client(request: Request) -> str | None:
+    """Return what is wrong where the header and the form both say who asks (RFC 6749 section 2.3: in one way only)."""
+    scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return None
+    try:
+        named = unquote(base64.b64decode(encoded).decode().partition(":")[0])
+    except ValueError:
+        return "The Authorization header cannot be read."
+    if "client_secret" in request.form or request.form.get("client_id", named) != named:
+        return "The client says in two ways who it is."
     return None
 
 

@@ -8,9 +8,10 @@ from starlette.responses import RedirectResponse, Response
 
 from pyexec_idp.domain.calls import Call
 from pyexec_idp.domain.errors import TooManyError
-from pyexec_idp.domain.values import Grant, SignIn
+from pyexec_idp.domain.values import Grant, SignIn, User
 from pyexec_idp.grants.context import Context
 from pyexec_idp.grants.scopes import Asked
+from pyexec_idp.pages.agents import named
 from pyexec_idp.pages.browser import Cookies
 from pyexec_idp.pages.rendering import Pages, form_targets
 from pyexec_idp.users.people import People
@@ -26,8 +27,18 @@ _AFTER = ("/authorize", "/account", "/device", "/logout")
 class SignIns:
     """Who is before the screen."""
 
-    def __init__(self, *, context: Context, people: People, sessions: Sessions, cookies: Cookies, pages: Pages) -> None:
+    def __init__(
+        self,
+        *,
+        context: Context,
+        people: People,
+        sessions: Sessions,
+        cookies: Cookies,
+        pages: Pages,
+        offers_sign_up: bool = False,
+    ) -> None:
         self._context = context
+        self._offers_sign_up = offers_sign_up
         self._people = people
         self._sessions = sessions
         self._cookies = cookies
@@ -59,6 +70,7 @@ class SignIns:
             to=to,
             user=user,
             fault=fault,
+            sign_up=path_with("/sign-up", (("to", to), ("leads_to", leads_to or ""))) if self._offers_sign_up else "",
         )
         self._cookies.keep_browser(page, browser)
         return page
@@ -66,7 +78,7 @@ class SignIns:
     def sign_in(self, call: Call) -> Response:
         """Sign somebody in."""
         to = safe_path(call.filled("to") or "/account")
-        leads_to = _plain(call.filled("leads_to"))
+        leads_to = plain_uri(call.filled("leads_to"))
         if not self._cookies.is_own_form(call):
             return self.ask(call, to, leads_to=leads_to, fault=FOREIGN, status=403)
         name, password = call.filled("user") or "", call.filled("password") or ""
@@ -76,6 +88,10 @@ class SignIns:
             return self.ask(call, to, leads_to=leads_to, user=name[:100], fault=error.message, status=429)
         if user is None:
             return self.ask(call, to, leads_to=leads_to, user=name[:100], fault=WRONG, status=401)
+        return self.begin(call, user, to)
+
+    def begin(self, call: Call, user: User, to: str) -> Response:
+        """Sign in whoever that is, and go on to there."""
         before = self.who(call)
         if before is not None:
             self._sessions.end(before.user, before.id)
@@ -111,9 +127,10 @@ class SignIns:
             sign_ins=[
                 {
                     "id": one.id,
-                    "address": one.address or "unknown",
-                    "agent": one.user_agent or "unknown",
+                    "address": one.address or "an unknown address",
+                    "agent": named(one.user_agent),
                     "since": _day(one.created_at),
+                    "seen": _day(one.last_seen_at),
                     "is_this": one.id == who.id,
                 }
                 for one in self._sessions.of(who.user)
@@ -151,6 +168,7 @@ class SignIns:
             "words": ", ".join(words.values()),
             "resource": "your account" if resource is None else resource.name,
             "since": _day(grant.created_at),
+            "used": "" if grant.used_at is None else _day(grant.used_at),
         }
 
 
@@ -161,7 +179,7 @@ def safe_path(to: str) -> str:
     return to if fits and to.startswith("/") and not to.startswith("//") else "/account"
 
 
-def _plain(uri: str | None) -> str | None:
+def plain_uri(uri: str | None) -> str | None:
     """Return what goes into a policy: nothing that could end it and begin another."""
     return uri if uri and _URI.fullmatch(uri) is not None else None
 

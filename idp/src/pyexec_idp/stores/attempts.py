@@ -12,6 +12,7 @@ from pyexec_idp.stores.database import Database
 from pyexec_idp.stores.schema import attempts, audit
 
 _LOG = logging.getLogger("pyexec_idp.audit")
+_NOTE = insert(audit)
 
 
 class AttemptStore:
@@ -59,11 +60,15 @@ class Audit:
         self._counts[what] += 1
         _LOG.info(what, extra={"fields": {key: value for key, value in values.items() if value and key != "what"}})
         with self._database.writing() as connection:
-            connection.execute(insert(audit).values(at=self._now(), **values))
+            connection.execute(_NOTE, {"at": self._now(), **values})
 
-    def latest(self, limit: int) -> list[dict[str, Any]]:
-        """Return the latest, newest first."""
+    def latest(self, limit: int, *, user_id: str | None = None, client_id: str | None = None) -> list[dict[str, Any]]:
+        """Return the latest, newest first; of one user or client only, where one is named."""
         query = select(audit).order_by(audit.c.number.desc()).limit(limit)
+        if user_id is not None:
+            query = query.where(audit.c.user_id == user_id)
+        if client_id is not None:
+            query = query.where(audit.c.client_id == client_id)
         with self._database.reading() as connection:
             return [dict(row) for row in connection.execute(query).mappings()]
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Row, bindparam, delete, func, insert, select, update
 
 from pyexec_idp.domain.values import Client, Origin, Resource
 from pyexec_idp.stores.database import Database
@@ -26,7 +26,7 @@ class ClientStore:
     def get(self, client_id: str) -> Client | None:
         """Return the one of an id."""
         with self._database.reading() as connection:
-            row = connection.execute(select(clients).where(clients.c.id == client_id)).one_or_none()
+            row = connection.execute(_CLIENT, {"wanted": client_id}).one_or_none()
         return None if row is None else _client(row)
 
     def all(self) -> list[Client]:
@@ -116,3 +116,6 @@ def _client(row: Row[Any]) -> Client:
         created_at=row.created_at,
         used_at=row.used_at,
     )
+
+
+_CLIENT = select(clients).where(clients.c.id == bindparam("wanted"))

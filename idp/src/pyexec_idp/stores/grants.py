@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import delete, exists, insert, select, update
+from sqlalchemy import BindParameter, Connection, String, bindparam, delete, exists, insert, select, update
 
 from pyexec_idp.domain.values import Code, Grant, RefreshToken
 from pyexec_idp.stores.database import Database
@@ -46,7 +46,7 @@ class GrantStore:
     def get(self, grant_id: str) -> Grant | None:
         """Return the grant of an id."""
         with self._database.reading() as connection:
-            row = connection.execute(select(grants).where(grants.c.id == grant_id)).mappings().one_or_none()
+            row = connection.execute(_GRANT, {"wanted": grant_id}).mappings().one_or_none()
         return None if row is None else _grant(dict(row))
 
     def of(self, user_id: str) -> list[Grant]:
@@ -82,9 +82,8 @@ class GrantStore:
 
     def code(self, code_hash: str) -> Code | None:
         """Return the code of a hash, used or not."""
-        query = select(codes, *_OF_GRANT).join(grants, grants.c.id == codes.c.grant_id)
         with self._database.reading() as connection:
-            row = connection.execute(query.where(codes.c.hash == code_hash)).mappings().one_or_none()
+            row = connection.execute(_CODE, {"wanted": code_hash}).mappings().one_or_none()
         if row is None:
             return None
         return Code(
@@ -100,34 +99,21 @@ class GrantStore:
     def use_code(self, code: Code, now: float, refresh_hash: str | None, refresh_expires_at: float) -> bool:
         """Take a code, and keep what it gives; tell whether it was there to take."""
         with self._database.writing() as connection:
-            taken = update(codes).where(codes.c.hash == code.hash, codes.c.used_at.is_(None)).values(used_at=now)
-            if connection.execute(taken).rowcount == 0:
+            if connection.execute(_TAKE_CODE, {"wanted": code.hash, "used_at": now}).rowcount == 0:
                 return False
-            used = update(grants).where(grants.c.id == code.grant.id, grants.c.revoked_at.is_(None))
-            if connection.execute(used.values(used_at=now)).rowcount == 0:
+            if connection.execute(_USE_GRANT, {"wanted": code.grant.id, "used_at": now}).rowcount == 0:
                 return False
-            connection.execute(update(clients).where(clients.c.id == code.grant.client_id).values(used_at=now))
+            connection.execute(_USE_CLIENT, {"wanted": code.grant.client_id, "used_at": now})
             if refresh_hash is not None:
-                connection.execute(
-                    insert(refresh_tokens).values(
-                        hash=refresh_hash, grant_id=code.grant.id, expires_at=refresh_expires_at
-                    )
-                )
+                _keep(connection, refresh_hash, code.grant.id, refresh_expires_at)
             return True
 
     # -- refresh tokens --------------------------------------------------------------------------------------------
 
     def refresh_token(self, token_hash: str) -> RefreshToken | None:
         """Return the refresh token of a hash, replaced or not."""
-        later = refresh_tokens.alias("later")
-        query = (
-            select(refresh_tokens, *_OF_GRANT, later.c.replaced_at.label("later_replaced_at"))
-            .join(grants, grants.c.id == refresh_tokens.c.grant_id)
-            .outerjoin(later, later.c.hash == refresh_tokens.c.successor)
-            .where(refresh_tokens.c.hash == token_hash)
-        )
         with self._database.reading() as connection:
-            row = connection.execute(query).mappings().one_or_none()
+            row = connection.execute(_REFRESH_TOKEN, {"wanted": token_hash}).mappings().one_or_none()
         if row is None:
             return None
         return RefreshToken(
@@ -141,20 +127,16 @@ class GrantStore:
     def add_refresh_token(self, grant_id: str, token_hash: str, expires_at: float) -> None:
         """Keep a refresh token that did not come from a code."""
         with self._database.writing() as connection:
-            connection.execute(insert(refresh_tokens).values(hash=token_hash, grant_id=grant_id, expires_at=expires_at))
+            _keep(connection, token_hash, grant_id, expires_at)
 
     def replace(self, token: RefreshToken, successor: str, now: float, expires_at: float) -> bool:
         """Put a successor in a refresh token's place; tell whether that was done now rather than before."""
         with self._database.writing() as connection:
-            query = update(refresh_tokens).where(
-                refresh_tokens.c.hash == token.hash, refresh_tokens.c.replaced_at.is_(None)
-            )
-            if connection.execute(query.values(replaced_at=now, successor=successor)).rowcount == 0:
+            values = {"wanted": token.hash, "replaced_at": now, "successor": successor}
+            if connection.execute(_REPLACE, values).rowcount == 0:
                 return False
-            connection.execute(
-                insert(refresh_tokens).values(hash=successor, grant_id=token.grant.id, expires_at=expires_at)
-            )
-            connection.execute(update(grants).where(grants.c.id == token.grant.id).values(used_at=now))
+            _keep(connection, successor, token.grant.id, expires_at)
+            connection.execute(_USE_GRANT, {"wanted": token.grant.id, "used_at": now})
             return True
 
     # -- access tokens ---------------------------------------------------------------------------------------------
@@ -200,7 +182,27 @@ def _consent(user_id: str, client_id: str, resource: str) -> tuple[Any, ...]:
     return (consents.c.user_id == user_id, consents.c.client_id == client_id, consents.c.resource == resource)
 
 
+def _keep(connection: Connection, token_hash: str, grant_id: str, expires_at: float) -> None:
+    connection.execute(_ADD_REFRESH_TOKEN, {"hash": token_hash, "grant_id": grant_id, "expires_at": expires_at})
+
+
+# What every exchange runs is put together once: that costs more than running it.
+_WANTED: BindParameter[str] = bindparam("wanted", type_=String)
 _OF_GRANT = tuple(column.label(f"g_{column.name}") for column in grants.c)
+_LATER = refresh_tokens.alias("later")
+_GRANT = select(grants).where(grants.c.id == _WANTED)
+_CODE = select(codes, *_OF_GRANT).join(grants, grants.c.id == codes.c.grant_id).where(codes.c.hash == _WANTED)
+_REFRESH_TOKEN = (
+    select(refresh_tokens, *_OF_GRANT, _LATER.c.replaced_at.label("later_replaced_at"))
+    .join(grants, grants.c.id == refresh_tokens.c.grant_id)
+    .outerjoin(_LATER, _LATER.c.hash == refresh_tokens.c.successor)
+    .where(refresh_tokens.c.hash == _WANTED)
+)
+_TAKE_CODE = update(codes).where(codes.c.hash == _WANTED, codes.c.used_at.is_(None))
+_USE_GRANT = update(grants).where(grants.c.id == _WANTED, grants.c.revoked_at.is_(None))
+_USE_CLIENT = update(clients).where(clients.c.id == _WANTED)
+_REPLACE = update(refresh_tokens).where(refresh_tokens.c.hash == _WANTED, refresh_tokens.c.replaced_at.is_(None))
+_ADD_REFRESH_TOKEN = insert(refresh_tokens)
 
 
 def _grant(values: Mapping[str, Any], prefix: str = "") -> Grant:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, update
+from sqlalchemy import Row, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pyexec_idp.domain.errors import UserExistsError
@@ -52,7 +52,7 @@ class UserStore:
     def get(self, user_id: str) -> User | None:
         """Return the user of an id."""
         with self._database.reading() as connection:
-            row = connection.execute(select(users).where(users.c.id == user_id)).one_or_none()
+            row = connection.execute(_USER, {"wanted": user_id}).one_or_none()
         return None if row is None else _user(row)
 
     def change(self, user_id: str, values: Mapping[str, Any]) -> None:
@@ -145,3 +145,6 @@ def _sign_in(row: Row[Any]) -> SignIn:
         address=row.address,
         user_agent=row.user_agent,
     )
+
+
+_USER = select(users).where(users.c.id == bindparam("wanted"))

@@ -62,6 +62,23 @@ class People:
         self._audit.note("user_added", user_id=user.id, name=wanted)
         return user
 
+    def sign_up(self, name: str, password: str, address: str, *, display_name: str | None = None) -> User:
+        """Add somebody who asks for it themselves.
+
+        Raises:
+            TooManyError: There were too many attempts from that address lately.
+            InvalidValueError: The name or the password is not allowed.
+            UserExistsError: The name is taken.
+        """
+        now, place = self._now(), f"sign-up:{address}"
+        if self._attempts.count(place, now - self._bounds.window) >= self._bounds.sign_ups_per_address:
+            self._audit.note("sign_up_throttled", address=address)
+            raise TooManyError("Too many attempts. Wait a quarter of an hour, then try again.")
+        self._attempts.add((place,), now)
+        user = self.add(name, password, display_name=display_name)
+        self._audit.note("signed_up", user_id=user.id, address=address)
+        return user
+
     def all(self) -> list[User]:
         """Return everybody, by name."""
         return self._store.all()
