@@ -21,7 +21,6 @@ from tests.walls.interface import begin, run
 pytestmark = pytest.mark.root
 SIZE = 16 * MEGABYTE
 FILES = 512
-ROUNDS = 10
 FILL = """
 import errno, json, os
 written, stopped = 0, None
@@ -243,7 +242,8 @@ def test_a_damaged_workspace_is_mended(home: Path, made: Workspaces) -> None:
     workspace.remove()
 
 
-def test_many_rounds_leave_nothing_behind(wall: AttackedWall, home: Path, made: Workspaces) -> None:
+@pytest.mark.parametrize("rounds", [5, pytest.param(200, marks=pytest.mark.exhaustive)])
+def test_many_rounds_leave_nothing_behind(wall: AttackedWall, home: Path, made: Workspaces, rounds: int) -> None:
     def once() -> None:
         workspace = made.open(home, SIZE)
         box = sandbox_with(wall, workspace)
@@ -253,11 +253,11 @@ def test_many_rounds_leave_nothing_behind(wall: AttackedWall, home: Path, made: 
 
     once()
     before = devices(), len(os.listdir("/proc/self/fd"))
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         once()
     eventually(lambda: (devices(), len(os.listdir("/proc/self/fd"))) == before)
     workspace = made.open(home, SIZE)
-    assert os.stat("a", dir_fd=workspace.root).st_size == ROUNDS + 1
+    assert os.stat("a", dir_fd=workspace.root).st_size == rounds + 1
     workspace.remove()
 
 
