@@ -20,6 +20,7 @@ from pyexec_guest.displays.desk import Displays
 from pyexec_guest.hooks import ImportHooks
 from pyexec_guest.outgoing import Folder, Sender
 from pyexec_guest.shell.interpreter import GuestShell, Ran
+from pyexec_guest.shell.programs import Program
 from pyexec_guest.shell.spawning import Spawning
 from pyexec_guest.streams import Streams
 from pyexec_guest.text import clip, describe
@@ -175,7 +176,7 @@ class Loop:
             self._interrupts.armed(),
         ):
             self._headroom.keep()
-            ran = self._shell.run(_code_of(request))
+            ran = self._run_what(request)
             self._displays.finish()
         self._headroom.use()
         ran = self._settled(ran)
@@ -194,6 +195,14 @@ class Loop:
                 self._current = None
         self._current = None
         return ran.exit_code
+
+    def _run_what(self, request: "dict[str, Any]") -> Ran:
+        asked = request.get("program")
+        if not isinstance(asked, dict):
+            return self._shell.run(_code_of(request))
+        program = Program(cast("dict[str, Any]", asked))
+        program.settle_in()
+        return self._shell.run_program(program) if program.runs else self._shell.run(_code_of(request))
 
     def _changed_files(self, ran: Ran, *, send: bool) -> "list[dict[str, Any]]":
         """Return what the code has created or changed in its working directory; send it where that is asked for."""

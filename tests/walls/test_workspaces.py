@@ -240,3 +240,41 @@ def test_a_damaged_workspace_is_mended(home: Path, made: Workspaces) -> None:
         file.write(bytes(8))  # Where what tells of the files is.
     workspace = made.open(home, SIZE)
     workspace.remove()
+
+
+@pytest.mark.parametrize("rounds", [5, pytest.param(200, marks=pytest.mark.exhaustive)])
+def test_many_rounds_leave_nothing_behind(wall: AttackedWall, home: Path, made: Workspaces, rounds: int) -> None:
+    def once() -> None:
+        workspace = made.open(home, SIZE)
+        box = sandbox_with(wall, workspace)
+        assert run(box, "open('a', 'a').write('x')").error is None
+        box.close()
+        workspace.close()
+
+    once()
+    before = devices(), len(os.listdir("/proc/self/fd"))
+    for _ in range(rounds):
+        once()
+    eventually(lambda: (devices(), len(os.listdir("/proc/self/fd"))) == before)
+    workspace = made.open(home, SIZE)
+    assert os.stat("a", dir_fd=workspace.root).st_size == rounds + 1
+    workspace.remove()
+
+
+def test_a_sandbox_that_outlives_its_owner_keeps_its_workspace_from_the_next_one(
+    wall: AttackedWall, home: Path, made: Workspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "TAKEN_SECONDS", 0.1)
+    workspace = made.open(home, SIZE)
+    box = sandbox_with(wall, workspace)
+    workspace.close()  # As the kernel does for one that is killed.
+    try:
+        with pytest.raises(SandboxNotMadeError, match="in use by another process"):
+            made.open(home, SIZE)
+        assert run(box, "open('a', 'w').write('still')").error is None
+    finally:
+        box.close()
+    monkeypatch.setattr(module, "TAKEN_SECONDS", 10.0)
+    again = made.open(home, SIZE)
+    assert os.stat("a", dir_fd=again.root).st_size == 5
+    again.remove()

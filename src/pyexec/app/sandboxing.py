@@ -52,6 +52,8 @@ def open_sandboxing(
         ),
         packages=settings.sandboxes.packages,
         python=settings.sandboxes.python,
+        data=settings.sandboxes.data,
+        state=folder.root,
         notes=(f"Where they cannot be had, limits are waived here: {', '.join(waived)}.",) if waived else (),
     )
     return Sandboxing(way=way, wall=wall, directory=directory, sessions=SessionService(directory, wall))
@@ -75,6 +77,7 @@ def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
         ready=sandboxes.ready,
         preloaded=sandboxes.preloaded,
         waived=sandboxes.waived,
+        shared=tuple((one.place, one.path) for one in sandboxes.data if not one.owners),
         sessions=settings.sessions,
         environ={name: settings.environ[name] for name in _KEEPER_NEEDS if name in settings.environ},
         version=version("mcp-pyexec"),

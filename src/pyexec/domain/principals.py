@@ -22,6 +22,15 @@ class Principal:
         )
 
 
+def is_called(owner: str, name: str) -> bool:
+    """Tell whether an owner, as stored in records, is the one whom an operator calls so: `subject`, `issuer|subject`.
+
+    A subject alone is the OS user: other issuers may know somebody of the same name.
+    """
+    issuer, subject = (part.replace("%7C", "|").replace("%25", "%") for part in owner.split("|")[:2])
+    return name == (subject if issuer == LOCAL_ISSUER else f"{issuer}|{subject}")
+
+
 def is_local(owner: str) -> bool:
     """Tell whether an owner, as stored in records, is the OS user."""
     return owner.partition("|")[0] == LOCAL_ISSUER

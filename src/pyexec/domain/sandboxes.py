@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from pyexec.domain.limits import SandboxLimits
+from pyexec.domain.principals import is_called
 
 WallName = Literal["host", "bubblewrap"]
 
@@ -53,8 +54,28 @@ WAIVABLE: Mapping[str, str] = {"memory": "memory of a sandbox as a whole", "cpu"
 
 DEFAULT = "default"
 NONE = "none"
+MOST_DATA = 32
+_DATA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _REQUIREMENT = re.compile(r"[A-Za-z0-9]|\.{0,2}/")
 _MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFolder:
+    """A folder of this machine that sandboxes can read, as `/data/<name>`; `owners` says whose (none: everybody's)."""
+
+    name: str
+    path: str
+    owners: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """Where it is in a sandbox."""
+        return f"/data/{self.name}"
+
+    def is_for(self, owner: str) -> bool:
+        """Tell whether the sandboxes of an owner, as stored in records, have it."""
+        return not self.owners or any(is_called(owner, name) for name in self.owners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +91,7 @@ class SandboxSettings:
         preloaded: What is imported ahead; None: as much of `PRELOADED` as is installed.
         python: The interpreter: a version, a range or a path.
         waived: Limits that may be missing, of `WAIVABLE`.
+        data: Folders of this machine that they can read.
     """
 
     wall: WallName = "bubblewrap"
@@ -80,6 +102,7 @@ class SandboxSettings:
     preloaded: tuple[str, ...] | None = None
     python: str = PYTHON
     waived: tuple[str, ...] = ()
+    data: tuple[DataFolder, ...] = ()
 
 
 def parse_wall(text: str) -> WallName:
@@ -92,6 +115,26 @@ def parse_wall(text: str) -> WallName:
         if text.strip().lower() == name:
             return name
     raise ValueError(f"no wall: {text!r}")
+
+
+def parse_data(text: str) -> tuple[DataFolder, ...]:
+    """Read `name=/path` with commas between them; behind a path, after `;` each, whom it is for.
+
+    Raises:
+        ValueError: A name or a path is none, or a name comes twice.
+    """
+    found: dict[str, DataFolder] = {}
+    for part in text.split(","):
+        given, *owners = (piece.strip() for piece in part.split(";"))
+        name, _, path = given.partition("=")
+        if not _DATA_NAME.fullmatch(name) or not path.startswith("/") or "\0" in path or not all(owners):
+            raise ValueError(f"no folder: {part!r}")
+        if name in found:
+            raise ValueError(f"twice: {name!r}")
+        found[name] = DataFolder(name=name, path=path, owners=tuple(owners))
+    if len(found) > MOST_DATA:
+        raise ValueError("too many folders")
+    return tuple(found.values())
 
 
 def parse_packages(text: str) -> tuple[str, ...]:

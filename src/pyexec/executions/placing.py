@@ -36,7 +36,7 @@ def place(folder: Path, checked: CheckedRequest, env: dict[str, str], most: int)
         folder.mkdir(mode=0o700)
         script, program = _placed_source(folder, checked, most)
         harness = _combined(checked.request, program)
-        if harness is not None:
+        if harness is not None or checked.request.sandboxed:
             env[artifacts.VARIABLE] = str(artifacts.make_artifacts_folder(folder))
     except OSError as error:
         raise _unreadable(checked, error) from error

@@ -6,21 +6,24 @@ from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.executions import ExecutionRequest
-from pyexec.domain.sandboxes import parse_python
+from pyexec.domain.sandboxes import DataFolder, parse_python
 from pyexec.environments.asking import RunPlan
 from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.executions.requests import CheckedRequest
 from pyexec.executions.ways import Ready
-from pyexec.sandbox.ports import Wall
+from pyexec.sandbox.ports import SharedFolder, Wall
 from pyexec.sessions.directory import Found, SessionDirectory
 
 DIRECTORY = "/work"
+CODE = "/code"
 _REFUSED: Mapping[str, str] = {
-    "directory": f"A sandbox sees no folder of this machine; its code runs in {DIRECTORY}.",
     "env_file": "A sandbox sees no file of this machine; give the variables as env_vars.",
     "dependencies": "A sandbox has the packages that its operator has chosen.",
     "environment": "A sandbox has the environment that its operator has chosen.",
     "keep_as": "The environment of sandboxes has no name.",
+}
+_NOT_A_CELLS: Mapping[str, str] = {
+    "directory": f"A sandbox sees no folder of this machine; its code runs in {DIRECTORY}.",
     "script_path": "A sandbox sees no file of this machine; give the code itself.",
     "module": "Code for a sandbox is given as text.",
 }
@@ -36,6 +39,8 @@ class InSandboxes:
         sessions: The sessions there are.
         packages: What they can import, as requirements.
         python: The Python that they run on, where a request does not say.
+        data: Folders of this machine that they can read.
+        state: The state folder, which they never can.
         notes: What the reader of each result should know, a sentence each.
     """
 
@@ -44,13 +49,17 @@ class InSandboxes:
     sessions: SessionDirectory
     packages: tuple[str, ...]
     python: str
+    data: tuple[DataFolder, ...]
+    state: Path
     notes: tuple[str, ...] = ()
 
     def check(self, request: ExecutionRequest) -> None:
         """See `Way.check`."""
-        for name, why in _REFUSED.items():
+        for name, why in {**_REFUSED, **(_NOT_A_CELLS if _is_cell(request) else {})}.items():
             if getattr(request, name):
                 raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
+        if (request.script_path or "").lower().endswith(".ipynb"):
+            raise InvalidArgumentError("A notebook cannot be run in a sandbox.", hint="Run it without sandboxed.")
         if request.python_version is not None:
             _check_python(request.python_version)
 
@@ -78,7 +87,10 @@ class InSandboxes:
             python=ready.checked.request.python_version or (session.python if session else None) or self.python,
             packages=self.packages,
         )
-        return replace(plan, notes=(*plan.notes, *self.notes))
+        kept = (
+            () if _is_cell(ready.checked.request) else (f"Files that it writes are kept as job-file://{ready.id}/….",)
+        )
+        return replace(plan, notes=(*plan.notes, *kept, *self.notes))
 
     def build_environ(self, ready: Ready) -> Mapping[str, str]:
         """See `Way.build_environ`; a caller of sandboxes has no say in these."""
@@ -91,12 +103,49 @@ class InSandboxes:
     def turn(self, ready: Ready) -> Mapping[str, object]:
         """See `Way.turn`."""
         request = ready.checked.request
-        return {"code": request.script_content, "stdin": request.stdin, "env": dict(request.env_vars), "tell": True}
+        asked = {"code": request.script_content, "stdin": request.stdin, "env": dict(request.env_vars), "tell": True}
+        return asked if _is_cell(request) else {**asked, "program": _program(ready.checked)}
+
+    def folders(self, ready: Ready) -> tuple[SharedFolder, ...]:
+        """See `Way.folders`.
+
+        Raises:
+            InvalidArgumentError: The folder of the program has pyexec's own state in it.
+        """
+        data = tuple(SharedFolder(place=one.place, path=Path(one.path)) for one in self.data if one.is_for(ready.owner))
+        if _is_cell(ready.checked.request):
+            return data
+        folder = _folder_of(ready.checked).resolve()
+        if self.state.resolve().is_relative_to(folder):
+            raise InvalidArgumentError(
+                f"{folder} cannot be in a sandbox: pyexec's own state lies in it.", hint="Put the script elsewhere."
+            )
+        return (*data, SharedFolder(place=CODE, path=folder))
 
     def _plan_of_live(self, prefix: Path) -> RunPlan:
         """Return how a turn runs in an interpreter that is there already."""
         python = str(prefix / "bin" / "python")
         return RunPlan(argv=(python,), strategy="uv-run", python=python, python_version=None, notes=self.notes)
+
+
+def _is_cell(request: ExecutionRequest) -> bool:
+    """Tell whether it is code alone, and not a program in a folder of this machine."""
+    guest = request.harness is not None and request.harness.guest
+    return guest or not (request.directory or request.script_path or request.module)
+
+
+def _folder_of(checked: CheckedRequest) -> Path:
+    """Return the folder that a program can read: its directory, or that of a script which is not in there."""
+    if checked.script is None or checked.script.is_relative_to(checked.directory):
+        return checked.directory
+    return checked.script.parent
+
+
+def _program(checked: CheckedRequest) -> dict[str, object]:
+    """Return what the guest is told of a program."""
+    script = checked.script and str(Path(CODE, checked.script.relative_to(_folder_of(checked))))
+    request = checked.request
+    return {"folder": CODE, "script": script, "module": request.module, "args": request.args}
 
 
 def _check_python(text: str) -> None:

@@ -216,10 +216,11 @@ class Submitter:
             lines=lines,
             session=None if session is None else {"folder": str(session.folder.path)},
             keeper=None if session is None or session.session.keeper is None else Path(session.session.keeper),
+            folders=way.folders(ready),
             lock_fd=lock_fd,
             argv=framed(plan.argv, harness),
             python_at=len(harness.before),
-            guest=way.turn(ready) if harness.guest else None,
+            guest=way.turn(ready) if harness.guest or ready.checked.request.sandboxed else None,
             prepare=tuple(
                 Preparing(argv=planned.prepare.argv, env=way.build_environ(one), stdin=planned.prepare.stdin)
                 for one, planned in programs

@@ -14,7 +14,7 @@ from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.executions.placing import Placed
 from pyexec.executions.requests import CheckedRequest
-from pyexec.sandbox.ports import Wall
+from pyexec.sandbox.ports import SharedFolder, Wall
 from pyexec.sessions.directory import Found
 
 
@@ -83,6 +83,10 @@ class Way(Protocol):
 
     def turn(self, ready: Ready) -> Mapping[str, object]:
         """Return what a guest is asked for."""
+        ...
+
+    def folders(self, ready: Ready) -> tuple[SharedFolder, ...]:
+        """Return the folders of this machine that can be read where it runs, if not all can."""
         ...
 
 
@@ -154,3 +158,7 @@ class OnThisMachine:
     def turn(self, ready: Ready) -> Mapping[str, object]:
         """See `Way.turn`; the text on stderr is for those who read no more than the streams."""
         return {"path": str(ready.placed.script), "stdin": ready.checked.request.stdin is not None, "tell": True}
+
+    def folders(self, ready: Ready) -> tuple[SharedFolder, ...]:
+        """See `Way.folders`."""
+        return ()

@@ -40,6 +40,7 @@ ScriptPath = Annotated[
 ScriptContent = Annotated[str | None, Field(description="Or Python source to run")]
 Module = Annotated[str | None, Field(description="Or a module, as for python -m")]
 Args = Annotated[Texts | None, Field(description="Command-line arguments")]
+Sandboxed = Annotated[bool, Field(description="In a sandbox: directory read-only, no network")]
 UseUv = Annotated[bool, Field(description="Run with uv; false: with the python on PATH")]
 PythonVersion = Annotated[str | None, Field(description="3.13, 3.13.2 or >=3.11; needs uv")]
 Dependencies = Annotated[Texts | None, Field(description="Requirements, as for pip")]

@@ -53,6 +53,7 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
         script_content: arg.ScriptContent = None,
         module: arg.Module = None,
         args: arg.Args = None,
+        sandboxed: arg.Sandboxed = False,
         use_uv: arg.UseUv = True,
         python_version: arg.PythonVersion = None,
         environment: arg.EnvironmentName = None,
@@ -82,6 +83,7 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
             stdin=stdin,
             label=job_label,
             request_id=request_id,
+            sandboxed=sandboxed,
         )
         wait = 0 if async_mode else wait_seconds
         return await submit(context, request, wait, max_output_bytes, markdown=markdown_output)

@@ -39,6 +39,7 @@ def add_start_tools(server: FastMCP, desk: Desk) -> None:
         script_path: arg.ScriptPath = None,
         script_content: arg.ScriptContent = None,
         args: arg.Args = None,
+        sandboxed: arg.Sandboxed = False,
         use_uv: arg.UseUv = True,
         python_version: arg.PythonVersion = None,
         env_vars: arg.EnvVars = None,
@@ -58,6 +59,7 @@ def add_start_tools(server: FastMCP, desk: Desk) -> None:
             env_file=env_file,
             stream=stream,
             label=job_label,
+            sandboxed=sandboxed,
         )
         return await start(context, request, markdown=markdown_output)
 

@@ -100,6 +100,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "folder": os.fspath(launch.folder),
         "lines": [(os.fspath(line.folder), line.entry, line.slots) for line in launch.lines],
         "session": launch.session,
+        "folders": [(one.place, os.fspath(one.path)) for one in launch.folders],
         "argv": launch.argv,
         "python_at": launch.python_at,
         "guest": launch.guest,

@@ -25,6 +25,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SharedFolder:
+    """A folder of this machine that a sandbox can read: where it is inside, where it is here."""
+
+    place: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
 
@@ -32,6 +40,7 @@ class Launch:
     folder: with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what
     else the log shall tell about the environment. With `guest` the program is the guest, and that is its one turn.
     `session` says by its `folder` which session the turn is in, `keeper` by its own which keeper has that already.
+    `folders` are what its sandbox can read of this machine, where it is made for this execution.
     """
 
     execution_id: str
@@ -40,6 +49,7 @@ class Launch:
     lock_fd: int
     session: Mapping[str, str] | None = None
     keeper: Path | None = None
+    folders: tuple[SharedFolder, ...] = ()
     argv: tuple[str, ...]
     python_at: int = 0
     guest: Mapping[str, object] | None = None

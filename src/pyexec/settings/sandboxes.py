@@ -8,10 +8,12 @@ from pyexec.domain.errors import InvalidArgumentError
 from pyexec.domain.limits import MEGABYTE, SandboxLimits
 from pyexec.domain.sandboxes import (
     DEFAULT,
+    MOST_DATA,
     PYTHON,
     WAIVABLE,
     WALLS,
     SandboxSettings,
+    parse_data,
     parse_packages,
     parse_preloaded,
     parse_python,
@@ -119,6 +121,14 @@ SANDBOX_VARIABLES: tuple[Variable, ...] = (
         allowed="a version from 3.12 on, a range such as '>=3.12,<3.14', or an absolute path to an interpreter",
         read=parse_python,
         limit="python",
+    ),
+    Variable(
+        name="PYEXEC_SANDBOX_DATA",
+        meaning="Folders of this machine that sandboxes can read, as `/data/<name>`.",
+        default="none",
+        allowed=f"name=/path with commas between them, {MOST_DATA} at most, each followed by ;user for those it is for",
+        read=parse_data,
+        limit="data",
     ),
     Variable(
         name="PYEXEC_SANDBOX_WAIVE",

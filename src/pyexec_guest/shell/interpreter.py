@@ -22,6 +22,7 @@ from traitlets.config import Config
 from pyexec_guest.shell.cells import CellCompiler, keep_lines
 from pyexec_guest.shell.commands import NO_INSTALLING, run_command
 from pyexec_guest.shell.failures import failure_of
+from pyexec_guest.shell.programs import Program
 from pyexec_guest.shell.running import AsyncRunner
 from pyexec_guest.shell.values import text_of
 from pyexec_guest.text import describe
@@ -151,6 +152,21 @@ class GuestShell(InteractiveShell):
 
     def run(self, code: str) -> Ran:
         """Run a cell."""
+        return self._run(lambda: self._run_code(code))
+
+    def run_program(self, program: Program) -> Ran:
+        """Run a program that is not a cell."""
+        return self._run(lambda: program.run(self.user_ns))
+
+    def _run_code(self, code: str) -> "BaseException | None":
+        result = self.run_cell(code, store_history=True)
+        error: BaseException | None = result.error_before_exec or result.error_in_exec
+        # The result lies in frames that the exception holds: a circle, with all the program's values in it.
+        result.error_before_exec = result.error_in_exec = None
+        self.last_execution_result = None
+        return error
+
+    def _run(self, work: "Callable[[], BaseException | None]") -> Ran:
         self._ran = ran = Ran()
         self._errors = []
         self._runner.begin()
@@ -158,12 +174,8 @@ class GuestShell(InteractiveShell):
         self._command_code = 0
         error: BaseException | None
         try:
-            result = self.run_cell(code, store_history=True)
-            error = result.error_before_exec or result.error_in_exec
-            # The result lies in frames that the exception holds: a circle, with all the program's values in it.
-            result.error_before_exec = result.error_in_exec = None
-            self.last_execution_result = None
-        except BaseException as escaped:  # noqa: BLE001 - an interrupt between two steps of IPython's own
+            error = work()
+        except BaseException as escaped:  # noqa: BLE001 - a program's, or an interrupt between two steps of IPython's
             error = escaped
         self._relieve()
         error = _first_of(error)

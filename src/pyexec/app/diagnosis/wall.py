@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyexec.app.diagnosis.checks import Check, Status
+from pyexec.app.diagnosis.workspaces import check_workspaces
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sandboxes import WAIVABLE, WallName
@@ -119,6 +120,7 @@ def _prove(settings: Settings, material: _Material, groups: Groups) -> Iterator[
         taken = (time.monotonic() - began) * 1000
         bwrap = os.path.join(material.plan.bwrap.root, material.plan.bwrap.path)
         yield _line("wall", "wall", "ok", f"Up in {taken:.0f} ms, by {bwrap}")
+        yield check_workspaces(material.environ, GROUP)
         subject = Subject(
             sandboxes, secret=secret, home=settings.home, plan=material.plan, waived=_may_be_missing(settings)
         )

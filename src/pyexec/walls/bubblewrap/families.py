@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
-from pyexec.walls.bubblewrap.folders import Folder
+from pyexec.walls.bubblewrap.folders import Folder, shared
 from pyexec.walls.bubblewrap.leftovers import OuterWalls
 from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.orders import KeeperOrders
@@ -123,6 +123,7 @@ class Families:
             limits=orders.limits,
             ready=orders.ready,
             on_server=self._outer.note,
+            usual=shared(orders.shared),
             users=self._handed_out if self._users is not None else None,
         )
         try:

@@ -1,8 +1,9 @@
 """Folders of this machine in a sandbox."""
 
 import os
+import shlex
 import stat
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyexec.sandbox.forks import MOST_FOLDERS, NAMED, PACKAGES, PLACES, WORKSPAC
 
 _PLACES = ", ".join((*PLACES, f"{NAMED}/<name>"))
 
-__all__ = ["NAMED", "PACKAGES", "WORKSPACE", "Folder", "opened", "taken", "writable_of"]
+__all__ = ["NAMED", "PACKAGES", "WORKSPACE", "Folder", "opened", "shared", "taken", "writable_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,17 @@ class Folder:
             raise InvalidArgumentError(f"{self.place} is no place for a folder in a sandbox.", hint=f"It is {_PLACES}.")
 
 
+def shared(folders: Iterable[tuple[str, str]]) -> tuple[Folder, ...]:
+    """Return folders that can be read, from their places and where they are; what is data is not run.
+
+    Raises:
+        InvalidArgumentError: A place is none.
+    """
+    return tuple(
+        Folder(place=place, source=Path(path), programs=not place.startswith(f"{NAMED}/")) for place, path in folders
+    )
+
+
 @contextmanager
 def opened(folders: Sequence[Folder]) -> Generator[list[tuple[Folder, int]]]:
     """Open folders, none through a link.
@@ -57,8 +69,20 @@ def opened(folders: Sequence[Folder]) -> Generator[list[tuple[Folder, int]]]:
                 except OSError as error:
                     raise SandboxNotMadeError(f"{folder.source} cannot be in a sandbox: {error.strerror}.") from error
                 stack.callback(os.close, fd)
+                if not folder.writable:
+                    _check_readable(folder.source, fd)
             found.append((folder, fd))
         yield found
+
+
+def _check_readable(path: Path | int, fd: int) -> None:
+    """See that whoever a sandbox is may read a folder; those above it need not be open to them."""
+    wanted = stat.S_IROTH | stat.S_IXOTH
+    if os.geteuid() == 0 and os.stat(fd).st_mode & wanted != wanted:
+        raise SandboxNotMadeError(
+            f"Sandboxes are users of their own, who may not read {path}.",
+            hint=f"Run `chmod -R a+rX {shlex.quote(str(path))}`.",
+        )
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from pyexec.sandbox.guarding import (
 from pyexec.storage import artifacts
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
+from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
 
 CLOSE_SECONDS = 10.0
@@ -155,7 +156,8 @@ class SandboxGuard(Guarding):
             PyexecError: There will be none.
         """
         prefix = _environment_of(self.orders)
-        waiting = _Waiting(lambda: self._house.stay(prefix, self.orders.get("session")), prefix, self._wake)
+        session, folders = self.orders.get("session"), shared(self.orders.get("folders") or ())
+        waiting = _Waiting(lambda: self._house.stay(prefix, session, folders), prefix, self._wake)
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
         return waiting.take()
 

@@ -24,6 +24,7 @@ class KeeperOrders:
         ready: How many sandboxes of each environment are kept ready.
         preloaded: What is imported ahead; None: as much of what usually is as the environment has.
         waived: The limits that need not be held.
+        shared: Folders of this machine that every sandbox may read, as (place inside, path).
         sessions: Limits of sessions.
         environ: What our own interpreter and the package installer need to start.
         version: Of pyexec.
@@ -36,6 +37,7 @@ class KeeperOrders:
     ready: int = 2
     preloaded: tuple[str, ...] | None = None
     waived: tuple[str, ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
     sessions: SessionLimits = field(default_factory=SessionLimits)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     version: str
@@ -55,6 +57,7 @@ class KeeperOrders:
                 "limits": SandboxLimits(**values["limits"]),
                 "preloaded": None if values["preloaded"] is None else tuple(values["preloaded"]),
                 "waived": tuple(values["waived"]),
+                "shared": tuple((place, path) for place, path in values["shared"]),
                 "sessions": SessionLimits(**values["sessions"]),
             }
         )

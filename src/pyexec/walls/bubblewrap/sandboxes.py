@@ -38,6 +38,7 @@ class Sandboxes:
         ready: How many such sandboxes are kept ready.
         on_server: Hears the pid of the first process behind each outer wall, with which everything there ends.
         users: Whom they are, where the plan has users.
+        usual: The folders of this machine that those that are kept ready have.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Sandboxes:
         ready: int = 2,
         on_server: Callable[[int], None] | None = None,
         users: SandboxUsers | None = None,
+        usual: Sequence[Folder] = (),
     ) -> None:
         self._plan = plan
         self._groups = groups
@@ -63,6 +65,7 @@ class Sandboxes:
         self._ready: deque[Box] = deque()
         self._out: list[Box] = []
         self._users = users or (SandboxUsers(plan.users.count) if plan.users is not None else None)
+        self._usual = tuple(usual)
         self._mounter = Mounter(environ)
         self._few = threading.Event()
         self._closing = threading.Event()
@@ -88,7 +91,7 @@ class Sandboxes:
     def sandbox(self, limits: SandboxLimits | None = None, folders: Sequence[Folder] = ()) -> Box:
         """Return a sandbox that nobody has used: a ready one where its limits are the usual ones, else a new one.
 
-        One with folders is never a ready one: these have given up already what it takes to attach them. As root a
+        One with other folders is never a ready one: these have given up already what it takes to attach them. As root a
         sandbox is the user that the folder belongs to which it may write to, so that all sandboxes that have had the
         folder one after the other are the same user; a folder that belongs to none of theirs is given to one.
 
@@ -99,7 +102,7 @@ class Sandboxes:
             InvalidArgumentError: Two of the folders are writable, or have one place.
         """
         asked = limits or self._limits
-        box = self._take() if asked == self._limits and not folders else None
+        box = self._take() if asked == self._limits and tuple(folders) == self._usual else None
         if box is None:
             box = self._fork(asked, folders)
         try:
@@ -254,7 +257,10 @@ class Sandboxes:
                     self._current()  # One that has been killed is replaced before anybody needs it.
                     while (lacking := self._wanted - len(self._ready)) > 0 and not self._closing.is_set():
                         self._make_ready(
-                            [forks.submit(self._fork, self._limits) for _ in range(min(lacking, FORKED_AT_ONCE))]
+                            [
+                                forks.submit(self._fork, self._limits, self._usual)
+                                for _ in range(min(lacking, FORKED_AT_ONCE))
+                            ]
                         )
                     patience = CHECK_SECONDS
 

@@ -42,8 +42,8 @@ class Homes:
         self._size = size
         self._make_box = make_box
 
-    def make(self, folder: SessionFolder, prefix: Path) -> Home:
-        """Return a home for a session, with the workspace that it had before, if it had one.
+    def make(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> Home:
+        """Return a home for a session, with the workspace that it had before, if it had one, and with shared folders.
 
         Raises:
             PyexecError: There is none; see `Families.sandbox` and `Workspaces.open`.
@@ -53,7 +53,7 @@ class Homes:
         workspace = self.workspace(folder)
         try:
             with workspace.opened() as inside:
-                box = self._make_box(prefix, [inside, Folder(place=PACKAGES, source=packages)])
+                box = self._make_box(prefix, [inside, Folder(place=PACKAGES, source=packages), *shared])
             try:
                 workspace.watch(box)
             except BaseException:

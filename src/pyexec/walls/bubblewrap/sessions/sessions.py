@@ -4,7 +4,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from pyexec.domain.sessions import SessionLimits, ended_error, span
 from pyexec.sandbox.guarding import GuestConnection, Loop, signal_name
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box, Cause
+from pyexec.walls.bubblewrap.folders import Folder
 from pyexec.walls.bubblewrap.sessions.homes import Home, Homes
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sitter import Sitter
@@ -50,8 +51,10 @@ class Sessions:
         self._live: dict[Path, LiveSession] = {}
         self._sitter: Sitter | None = None
 
-    def enter(self, folder: SessionFolder, prefix: Path) -> LiveSession:
+    def enter(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> LiveSession:
         """Return a session that nobody else speaks with until it is left; start its interpreter where it is new.
+
+        One that is new has these folders besides its own.
 
         Blocks until it is free, and until there is a sandbox.
 
@@ -73,7 +76,7 @@ class Sessions:
             raise NotFoundError(f"The session in {folder.path.name} has been closed.")
         if session.end is not None:
             raise ended_error(session)
-        return self._begin(folder, prefix)
+        return self._begin(folder, prefix, shared)
 
     def leave(self, live: LiveSession) -> None:
         """Let others have it; it lives on."""
@@ -193,9 +196,9 @@ class Sessions:
         with self._lock:
             self._lock.wait_for(lambda: self._live.get(live.folder.path) is not live, ENTER_SECONDS)
 
-    def _begin(self, folder: SessionFolder, prefix: Path) -> LiveSession:
+    def _begin(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> LiveSession:
         self._make_room(folder.path.parent)
-        home = self._home(folder, prefix)
+        home = self._home(folder, prefix, shared)
         try:
             lock = folder.begin(self._keeper, prefix)
         except BlockingIOError as error:
@@ -232,17 +235,17 @@ class Sessions:
                 )
             self.end(idle, f"it made room for another one, idle for {span(_idle(idle))}", only_idle=True)
 
-    def _home(self, folder: SessionFolder, prefix: Path) -> Home:
+    def _home(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> Home:
         for _ in range(EVICTIONS):
             try:
-                return self._homes.make(folder, prefix)
+                return self._homes.make(folder, prefix, shared)
             except SandboxesFullError:
                 with self._lock:
                     idle = self._least_used(list(self._live.values()), IDLE_ENOUGH_SECONDS)
                 if idle is None:
                     raise
                 self.end(idle, f"its memory was needed, idle for {span(_idle(idle))}", only_idle=True)
-        return self._homes.make(folder, prefix)
+        return self._homes.make(folder, prefix, shared)
 
     def _least_used(self, among: list[LiveSession], seconds: float) -> LiveSession | None:
         idle = [live for live in among if not live.busy and live.ended is None and _idle(live) >= seconds]
