@@ -1,17 +1,18 @@
 """Where an execution runs: a sandbox of its own, or one that a session keeps."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyexec.sandbox.guarding import GuestConnection
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.folders import PACKAGES, Folder
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions, how_it_ended
 
-TakeBox = Callable[[Path], Box]
-"""Takes the folder of an environment; returns a sandbox that nobody has used, after a while."""
+TakeBox = Callable[[Path, Sequence[Folder]], Box]
+"""Takes the folder of an environment and what else it has; returns a sandbox that nobody has used, after a while."""
 
 
 class Stay(Protocol):
@@ -143,14 +144,23 @@ class House:
         self._take_box = take_box
         self._sessions = sessions
 
-    def stay(self, prefix: Path, session: Mapping[str, Any] | None) -> Stay:
+    def stay(self, prefix: Path, session: Mapping[str, Any] | None, packages: Path | None = None) -> Stay:
         """Return where an execution runs; blocks.
+
+        Args:
+            prefix: The environment it runs on.
+            session: The session that it is a turn of.
+            packages: What it can import besides; a session has a folder of its own for that.
 
         Raises:
             PyexecError: There is no place; see `Families.sandbox` and `Sessions.enter`.
         """
         if session is None:
-            return OwnSandbox(self._take_box(prefix))
+            return OwnSandbox(self._take_box(prefix, _folders(packages)))
         folder = SessionFolder(Path(session["folder"]))
         live = self._sessions.enter(folder, prefix)
         return InSession(self._sessions, live)
+
+
+def _folders(packages: Path | None) -> tuple[Folder, ...]:
+    return () if packages is None else (Folder(place=PACKAGES, source=packages),)
