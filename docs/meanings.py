@@ -73,6 +73,7 @@ FIELDS: Mapping[str, str] = {
     "height": "Its height in pixels.",
     "id": "The job's id.",
     "in_use": "Whether something runs in it.",
+    "installed": "What was added, each package with its version: what was asked for and lacking, with what that needs.",
     "involuntary_switches": "How often its processes were taken off a core: the median.",
     "job": "The job.",
     "job_id": "The id by which the other tools know this run.",

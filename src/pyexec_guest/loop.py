@@ -19,6 +19,8 @@ from pyexec_guest.channel import Channel, Interrupts
 from pyexec_guest.displays.desk import Displays
 from pyexec_guest.hooks import ImportHooks
 from pyexec_guest.outgoing import Folder, Sender
+from pyexec_guest.packages import AddedPackages
+from pyexec_guest.shell.installing import IN_A_SANDBOX, refuse_pip
 from pyexec_guest.shell.interpreter import GuestShell, Ran
 from pyexec_guest.shell.programs import Program
 from pyexec_guest.shell.spawning import Spawning
@@ -34,17 +36,22 @@ NAMED = 5
 class Prepared:
     """What runs cells and shows what they show, made before there is anybody to do it for."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, in_a_sandbox: bool = False) -> None:
         self.hooks = ImportHooks()
         self.displays = Displays(self.hooks)
         self.shell = GuestShell.make(self.displays.value, self.displays.published)
         self.displays.install(self.shell.display_formatter)
         self.ipython = introspect.version_of("ipython")
+        self.added = AddedPackages() if in_a_sandbox else None
+        if in_a_sandbox:
+            self.shell.no_installing = IN_A_SANDBOX
+            for name in ("pip", "pip._internal"):
+                self.hooks.after(name, refuse_pip)
 
 
 def prepare() -> Prepared:
-    """Return what a guest needs and many forks of one process can share."""
-    return Prepared()
+    """Return what a guest in a sandbox needs and many forks of one process can share."""
+    return Prepared(in_a_sandbox=True)
 
 
 def serve(fd: int, files: "str | None") -> int:
@@ -61,6 +68,8 @@ def serve_prepared(fd: int, prepared: Prepared, finish: "Callable[[], None]") ->
     `finish` does what an interpreter does at its end. It is called within the last turn: with that all is said.
     """
     prepared.shell.begin_here()
+    if prepared.added is not None:
+        prepared.added.begin()
     return _serve(fd, prepared, None, finish)
 
 
@@ -176,6 +185,8 @@ class Loop:
             self._interrupts.armed(),
         ):
             self._headroom.keep()
+            if self._prepared.added is not None:
+                self._prepared.added.look()
             ran = self._run_what(request)
             self._displays.finish()
         self._headroom.use()

@@ -12,7 +12,7 @@ from tests.helpers.waiting import with_enough_time
 from tests.walls.bubblewrap import DEPENDENCIES, made_environment
 
 SERVER_ENV = {
-    "PYEXEC_TOOLSETS": "default,execute",
+    "PYEXEC_TOOLSETS": "default,execute,sessions",
     "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
     "PYEXEC_SANDBOX_CPU": "2",
 }
@@ -116,3 +116,29 @@ async def test_its_arguments_are_those_that_a_sandbox_has(own_server: Mcp) -> No
     tools = {tool.name: tool for tool in await own_server.client.list_tools()}
     assert {"directory", "environment", "use_uv"}.isdisjoint(tools["execute_python"].input_schema["properties"])
     assert "sandbox" in (tools["execute_python"].description or "")
+
+
+async def test_packages_come_with_a_call_and_into_a_live_session(own_server: Mcp) -> None:
+    data, _text, _more = await execute(own_server, "import iniconfig; iniconfig.__file__", dependencies=["iniconfig"])
+    assert data["result"] == "'/packages/iniconfig/__init__.py'"
+    await execute(own_server, "kept = 5", session_id="packages")
+    given = {"session_id": "packages", "packages": '["iniconfig", "toolz"]'}
+    answer = await own_server.client.call_tool("install_packages", given)
+    assert answer.structured_content is not None
+    names = {one.partition("==")[0] for one in answer.structured_content["installed"]}
+    assert names == {"iniconfig", "toolz"}
+    data, _text, _more = await execute(own_server, "import toolz; toolz.identity(kept)", session_id="packages")
+    assert data["result"] == "5"
+
+
+async def test_what_cannot_be_installed_is_an_error_with_a_sentence(own_server: Mcp) -> None:
+    await execute(own_server, "1", session_id="refusing")
+    for packages, told in ((["numpy<2"], "sandboxes have numpy"), (["./x"], "is a path on this machine")):
+        given = {"session_id": "refusing", "packages": packages}
+        answer = await own_server.client.call_tool("install_packages", given, raise_on_error=False)
+        text = answer.content[0]
+        assert answer.is_error
+        assert isinstance(text, TextContent)
+        assert told in text.text
+    data, _text, _more = await execute(own_server, "import toolz2", session_id="refusing")
+    assert "install_packages" in data["advice"]

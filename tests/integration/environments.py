@@ -313,7 +313,11 @@ class Index:
         name = unquote(path.rstrip("/").rpartition("/")[2])
         if path.startswith("/files/"):
             return (200, self.files[name]) if name in self.files else (404, b"")
-        links = [f'<a href="/files/{file}">{file}</a>' for file in self.files if file.startswith(f"{name}-")]
+        links = [
+            f'<a href="/files/{file}">{file}</a>'
+            for file in self.files
+            if file.replace("_", "-").startswith(f"{name}-")
+        ]
         return (200, f"<html><body>{' '.join(links)}</body></html>".encode()) if links else (404, b"")
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pyexec.environments.orders import read_answer
+from pyexec.executions.sandboxed import InSandboxes
 from pyexec.storage.locks import held
 from tests.integration.environments import UvEngine, make_wheel
 
@@ -17,8 +18,8 @@ async def test_what_is_made_under_a_closed_umask_can_be_read_by_the_users_of_san
     uv_engine: UvEngine, tmp_path: Path
 ) -> None:
     wheel = make_wheel(tmp_path, "hello", "1", {"hello/__init__.py": "VALUE = 42\n"})
-    sandboxing = uv_engine.executions._submitter._sandboxing
-    assert sandboxing is not None
+    sandboxing = uv_engine.executions._submitter._in_sandboxes
+    assert isinstance(sandboxing, InSandboxes)
     environments = sandboxing.environments
     holder = tmp_path / "holder"
     holder.mkdir()

@@ -178,7 +178,6 @@ async def test_many_at_once_each_get_their_own_answer(engine: SandboxEngine) -> 
     ("given", "name"),
     [
         ({"directory": "/tmp"}, "directory"),
-        ({"dependencies": ("requests",)}, "dependencies"),
         ({"environment": "mine"}, "environment"),
         ({"env_file": ".env"}, "env_file"),
     ],

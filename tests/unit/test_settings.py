@@ -57,6 +57,11 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_SESSION_IDLE_MINUTES": ("0.5", 30.0),
     "PYEXEC_SESSION_HOURS": ("2", 7200.0),
     "PYEXEC_SESSION_FILES_DAYS": ("1", DAY),
+    "PYEXEC_PACKAGES_ALLOWED": ("Six, ruamel.yaml", ("six", "ruamel-yaml")),
+    "PYEXEC_PACKAGES_DENIED": ("Evil_Lib", ("evil-lib",)),
+    "PYEXEC_PACKAGES_SOURCES": ("paths, URLS", ("index", "urls", "paths")),
+    "PYEXEC_PACKAGES_MB": ("5", 5 * MEGABYTE),
+    "PYEXEC_PACKAGES_FILES": ("50", 50),
 }
 BAD: dict[str, list[str]] = {
     "PYEXEC_HOME": ["relative/path", ".", "~nobody-of-this-name/x"],
@@ -96,12 +101,19 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_SESSION_IDLE_MINUTES": ["0", "nan", "525601"],
     "PYEXEC_SESSION_HOURS": ["0", "inf"],
     "PYEXEC_SESSION_FILES_DAYS": ["-1", "36501"],
+    "PYEXEC_PACKAGES_ALLOWED": [",", "six==1", "a b", "-x"],
+    "PYEXEC_PACKAGES_DENIED": [",", "six>=1", "./x"],
+    "PYEXEC_PACKAGES_SOURCES": [",", "anywhere", "git"],
+    "PYEXEC_PACKAGES_MB": ["0", "1000001", "lots"],
+    "PYEXEC_PACKAGES_FILES": ["0", "10000001"],
 }
 
 
 def value_of(found: Settings, name: str) -> Any:
     variable = next(variable for variable in VARIABLES if variable.name == name)
     if variable.limit is not None:
+        if variable.limit.startswith("packages_"):
+            return getattr(found.packages, variable.limit.removeprefix("packages_"))
         groups = (found.limits, found.environment_limits, found.file_limits, found.sandboxes)
         groups = (*groups, found.sandboxes.limits, found.sessions)
         return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))

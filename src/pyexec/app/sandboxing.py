@@ -8,12 +8,16 @@ from pathlib import Path
 
 from pyexec.domain.sandboxes import WAIVABLE, SandboxSettings
 from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.packages.service import PackageSets
+from pyexec.environments.packages.sets import PackageStore
 from pyexec.environments.plan import Planner
 from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.environments.store import EnvironmentStore
+from pyexec.environments.uv import find_uv
 from pyexec.executions.sandboxed import InSandboxes
 from pyexec.processes import machine
 from pyexec.sessions.directory import SessionDirectory
+from pyexec.sessions.packages import SessionPackages
 from pyexec.sessions.service import SessionService
 from pyexec.settings import Settings
 from pyexec.storage.state_folder import StateFolder
@@ -33,30 +37,53 @@ class Sandboxing:
     wall: BubblewrapWall
     directory: SessionDirectory
     sessions: SessionService
+    packages: SessionPackages
 
 
 def open_sandboxing(
-    settings: Settings, folder: StateFolder, planner: Planner, finder: InterpreterFinder, store: EnvironmentStore
+    settings: Settings,
+    folder: StateFolder,
+    planner: Planner,
+    finder: InterpreterFinder,
+    stores: tuple[EnvironmentStore, PackageStore],
 ) -> Sandboxing | None:
     """Return how things are run in sandboxes; None where there can be none. Starts nothing."""
     if sys.platform != "linux":
         return None
+    store, packages = stores
+    environments = SandboxEnvironments(
+        planner=planner, finder=finder, store=store, environ=settings.environ, directory=folder.root
+    )
     waived = [WAIVABLE[name] for name in settings.sandboxes.waived]
     wall = BubblewrapWall(_keeper_orders(settings, folder), KEEPER)
     directory = SessionDirectory(folder.sessions, settings.sessions)
+    sets = PackageSets(
+        store=packages,
+        uv=lambda: find_uv(settings.environ, settings.prefix),
+        environ=environments.build_environ,
+        settings=settings.packages,
+        directory=folder.root,
+        fresh_seconds=settings.environment_limits.fresh,
+        prepare_seconds=settings.limits.prepare_timeout,
+    )
     way = InSandboxes(
         wall=wall,
         sessions=directory,
-        environments=SandboxEnvironments(
-            planner=planner, finder=finder, store=store, environ=settings.environ, directory=folder.root
-        ),
+        environments=environments,
+        sets=sets,
         packages=settings.sandboxes.packages,
         python=settings.sandboxes.python,
         data=settings.sandboxes.data,
         state=folder.root,
         notes=(f"Where they cannot be had, limits are waived here: {', '.join(waived)}.",) if waived else (),
     )
-    return Sandboxing(way=way, wall=wall, directory=directory, sessions=SessionService(directory, wall))
+    return Sandboxing(
+        way=way,
+        wall=wall,
+        directory=directory,
+        sessions=SessionService(directory, wall),
+        packages=SessionPackages(directory, sets, environments.at),
+    )
 
 
 def memory_together(settings: SandboxSettings) -> int:

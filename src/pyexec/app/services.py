@@ -6,6 +6,7 @@ from pyexec.app.sandboxing import open_sandboxing
 from pyexec.benchmarks.service import BenchmarkService
 from pyexec.environments.header_writing import HeaderEditor
 from pyexec.environments.interpreters import InterpreterFinder
+from pyexec.environments.packages.sets import PackageStore
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.cleanup import Cleanup
@@ -27,6 +28,7 @@ from pyexec.sessions.export import SessionExport
 from pyexec.sessions.files import SessionFiles
 from pyexec.sessions.kept import KeptWorkspaces
 from pyexec.sessions.none import NoSessions
+from pyexec.sessions.packages import SessionPackages
 from pyexec.sessions.service import SessionService
 from pyexec.sessions.workspaces import Workspaces
 from pyexec.settings import Settings
@@ -44,6 +46,7 @@ class Services:
 
     executions: ExecutionService
     sessions: SessionService | None
+    session_packages: SessionPackages | None
     retention: Retention
     cleanup: Cleanup
     inside: InsideExecutions
@@ -94,7 +97,8 @@ def open_services(settings: Settings) -> Services:
         fresh_seconds=settings.environment_limits.fresh,
     )
     host = HostWall(launcher)
-    sandboxing = open_sandboxing(settings, folder, planner, finder, environments)
+    packages = PackageStore(folder.packages)
+    sandboxing = open_sandboxing(settings, folder, planner, finder, (environments, packages))
     submitter = Submitter(
         folder=folder,
         store=store,
@@ -125,12 +129,13 @@ def open_services(settings: Settings) -> Services:
     return Services(
         executions=executions,
         sessions=sandboxing.sessions if sandboxing else None,
+        session_packages=sandboxing.packages if sandboxing else None,
         retention=retention,
         cleanup=Cleanup(folder, retention, autosaved),
         inside=InsideExecutions(
             folder=folder, store=store, settler=settler, limits=settings.limits, directory=settings.directory
         ),
-        environments=EnvironmentService(environments, names, settings.environment_limits),
+        environments=EnvironmentService(environments, names, settings.environment_limits, packages),
         benchmarks=BenchmarkService(executions, settings.limits.timeout_ceiling),
         scripts=ScriptLibrary(folder, HeaderEditor()),
         autosaved=autosaved,

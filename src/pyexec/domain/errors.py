@@ -15,6 +15,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── StateVersionError           state_version
     ├── StateUnusableError          state_unusable
     ├── KeeperUnavailableError      keeper_unavailable
+    ├── PackagesUnavailableError    packages_unavailable
     ├── ToolFailedError             tool_failed
     ├── ResultNotKeptError          result_not_kept
     ├── UnsupportedPlatformError    unsupported_platform
@@ -119,6 +120,12 @@ class KeeperUnavailableError(PyexecError):
     """The process that guards executions could not be started or does not answer."""
 
     code = "keeper_unavailable"
+
+
+class PackagesUnavailableError(PyexecError):
+    """Packages for a sandbox cannot be had: they do not go with what is there, or could not be put together."""
+
+    code = "packages_unavailable"
 
 
 class ToolFailedError(PyexecError):

@@ -11,7 +11,7 @@ TOOLSETS: Mapping[str, str] = {
     "profiles": "Show what takes time, calls or memory in a program.",
     "quality": "Format and analyse code.",
     "execute": "Run Python as in a notebook, with values, pictures and tables; in a sandbox.",
-    "sessions": "List, look into, interrupt, restart and close sessions.",
+    "sessions": "List, look into, interrupt, restart and close sessions; install packages into them.",
     "files": "List, read, write and delete the files of sessions.",
 }
 """What each is for."""

@@ -95,6 +95,7 @@ class RunPlan:
         python_version: The version of that, where it is known.
         environment: The environment it runs in, where it is ready.
         packages: What was installed for it; None where that is not known yet, or it sees what somebody else installed.
+        package_folder: Further packages, which a sandbox sees besides those of the environment.
         first_on_path: A folder to put before all others on the PATH of the script, so that `python` there is the one
             it runs on; None leaves PATH as it is.
         notes: What the reader of the result should know, a sentence each.
@@ -108,4 +109,5 @@ class RunPlan:
     environment: Environment | None = None
     packages: tuple[str, ...] | None = None
     first_on_path: Path | None = None
+    package_folder: Path | None = None
     notes: tuple[str, ...] = ()

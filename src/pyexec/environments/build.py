@@ -8,6 +8,7 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ from pyexec.environments.beside import link_tools, of_the_same_python
 from pyexec.environments.building import Builder
 from pyexec.environments.credentials import masked, secrets_in
 from pyexec.environments.orders import Answer, BuildOrder, write_answer
+from pyexec.environments.packages.building import MadeSet, SetBuilder
+from pyexec.environments.packages.orders import PackageOrder
 from pyexec.environments.store import Environment
 from pyexec.environments.tool import Say, ToolError
 
@@ -31,7 +34,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # The users that sandboxes are must read it; nobody else gets into the folder that environments lie in.
     os.umask(_UMASK)
-    orders = [BuildOrder.from_json(line) for line in sys.stdin]
+    orders = [PackageOrder.from_json(line) or BuildOrder.from_json(line) for line in sys.stdin]
     indexes = [order.index_url or "" for order in orders]
     # Beyond what `masked` finds: a URL that nobody can read may be shown by whoever tries.
     secrets = secrets_in([*indexes, *(value for name, value in os.environ.items() if name in _INDEXES)])
@@ -51,22 +54,16 @@ def main() -> int:
             sys.stderr.flush()
 
     try:
-        environment = _build(orders, say)
+        environment, packages = _build(orders, say)
     except ToolError as error:
         answer = Answer(failure=hide(error.failure.message), failure_detail=hide(error.failure.detail))
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         answer = Answer(failure=_DISK_FULL if full else f"The environment could not be made: {hide(str(error))}.")
     else:
-        if environment is None:
+        if environment is None and packages is None:
             return 0  # What the program runs in was known before.
-        answer = Answer(
-            digest=environment.digest,
-            python=str(environment.python),
-            python_version=environment.python_version,
-            packages=environment.packages,
-            notes=tuple(map(hide, environment.notes)),
-        )
+        answer = _answer(orders, environment, packages, hide)
     if answer.failure is not None:
         sys.stderr.write(f"{answer.failure}\n")
         sys.stderr.flush()
@@ -76,10 +73,37 @@ def main() -> int:
     return FAILED
 
 
-def _build(orders: list[BuildOrder], say: Say) -> Environment | None:
-    """Make what is ordered; return the environment of the program, where one of the orders is for it."""
+def _answer(
+    orders: Sequence[BuildOrder | PackageOrder],
+    environment: Environment | None,
+    packages: MadeSet | None,
+    hide: Callable[[str], str],
+) -> Answer:
+    """Return what there is now; an environment that was there before is told of with the packages for it."""
+    notes = [*(environment.notes if environment else ()), *(packages.notes if packages else ())]
+    bases = [order.base for order in orders if isinstance(order, PackageOrder)]
+    base = environment or next((one for one in bases if one is not None), None)
+    there = base.packages if base else ()
+    return Answer(
+        digest=base.digest if base else None,
+        python=str(environment.python) if environment else None,
+        python_version=base.python_version if base else None,
+        packages=tuple(sorted((*there, *packages.set.packages))) if packages else there,
+        notes=tuple(map(hide, dict.fromkeys(notes))),
+        package_set=packages.set.digest if packages else None,
+        package_folder=str(packages.set.folder) if packages and packages.set.folder else None,
+        package_list=packages.set.packages if packages else None,
+    )
+
+
+def _build(orders: Sequence[BuildOrder | PackageOrder], say: Say) -> tuple[Environment | None, MadeSet | None]:
+    """Make what is ordered; return the environment of the program and its packages, where orders are for these."""
     made: Environment | None = None
+    packages: MadeSet | None = None
     for order in orders:
+        if isinstance(order, PackageOrder):
+            packages = SetBuilder(order.on(made), os.environ, say).build()
+            continue
         if order.link is None:
             made = Builder(order, os.environ, say).build()
             continue
@@ -89,7 +113,7 @@ def _build(orders: list[BuildOrder], say: Say) -> Environment | None:
             message = f"{order.lacking} {error.failure.message}".strip()
             raise ToolError(replace(error.failure, message=message)) from error
         link_tools(Path(order.link), tools)
-    return made
+    return made, packages
 
 
 if __name__ == "__main__":

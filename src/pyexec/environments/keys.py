@@ -98,6 +98,14 @@ def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directo
         request.index_url,
         _of_project(request.project),
         [str(path) for path in request.paths],
+        *uv_influence(environ, directory),
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+
+def uv_influence(environ: Mapping[str, str], directory: Path) -> list[object]:
+    """Return what says how uv is set for a folder, as far as that may change what it finds. Reads some files' dates."""
+    return [
         sorted(
             (name, value)
             for name, value in environ.items()
@@ -110,7 +118,6 @@ def request_key(request: EnvironmentRequest, environ: Mapping[str, str], directo
             for name in environ.get(setting, "").replace(",", " ").split()
         ],
     ]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:32]
 
 
 def _copied(request: EnvironmentRequest) -> list[Path]:

@@ -87,6 +87,8 @@ class Answer:
         python_version: The version of Python.
         packages: What is installed; None when nothing was asked for.
         notes: What the reader of the result should know, a sentence each.
+        package_set, package_folder, package_list: What was put together for a sandbox besides: its name, where its
+            files lie, and what it is.
         failure, failure_detail: Why there is none, in one sentence; and all that was said.
     """
 
@@ -95,6 +97,9 @@ class Answer:
     python_version: str | None = None
     packages: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
+    package_set: str | None = None
+    package_folder: str | None = None
+    package_list: tuple[str, ...] | None = None
     failure: str | None = None
     failure_detail: str | None = None
 
@@ -108,6 +113,9 @@ def read_answer(folder: Path) -> Answer:
         python_version=values.get("python_version"),
         packages=_frozen(values.get("packages")),
         notes=tuple(values.get("notes", ())),
+        package_set=values.get("package_set"),
+        package_folder=values.get("package_folder"),
+        package_list=_frozen(values.get("package_list")),
         failure=values.get("failure"),
         failure_detail=values.get("failure_detail"),
     )

@@ -25,7 +25,8 @@ from pyexec.environments.search import is_program
 from pyexec.environments.store import Environment, EnvironmentStore
 from pyexec.environments.uv import find_uv
 
-_BUILDER = ("-I", "-m", "pyexec.environments.build")
+BUILDER = ("-I", "-m", "pyexec.environments.build")
+"""What makes environments, and packages for sandboxes; for our own interpreter."""
 
 
 class Planner:
@@ -282,7 +283,7 @@ class Planner:
             return plan
         orders = [plan.prepare.stdin] if plan.prepare else []
         stdin = "\n".join([*orders, order.to_json()])
-        builder = Preparation(argv=(sys.executable, *_BUILDER), stdin=stdin, only_tools=plan.prepare is None)
+        builder = Preparation(argv=(sys.executable, *BUILDER), stdin=stdin, only_tools=plan.prepare is None)
         return replace(plan, prepare=builder)
 
     def _find_uv(self) -> Path:
@@ -320,7 +321,7 @@ def _in_ready(asked: Asked, environment: Environment, notes: tuple[str, ...]) ->
 
 def _after(asked: Asked, order: BuildOrder, notes: tuple[str, ...]) -> RunPlan:
     return RunPlan(
-        prepare=Preparation(argv=(sys.executable, *_BUILDER), stdin=order.to_json()),
+        prepare=Preparation(argv=(sys.executable, *BUILDER), stdin=order.to_json()),
         argv=(order.python, *asked.arguments),
         strategy="uv-run",
         python=order.python,

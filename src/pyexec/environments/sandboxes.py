@@ -12,7 +12,7 @@ from pyexec.environments.interpreters import Interpreter, InterpreterFinder
 from pyexec.environments.plan import Planner
 from pyexec.environments.python_versions import parse_request, show
 from pyexec.environments.requirements import combine
-from pyexec.environments.store import EnvironmentStore
+from pyexec.environments.store import Environment, EnvironmentStore, is_digest
 from pyexec.environments.uv import patience
 
 PREFERRED = ">=3.12,<3.15"
@@ -110,6 +110,10 @@ class SandboxEnvironments:
         if plan.prepare is None:
             self._known[wanted] = (plan, time.monotonic() + REMEMBERED_SECONDS)
         return plan
+
+    def at(self, prefix: Path) -> Environment | None:
+        """Return the environment that lies in a folder; None where there is none any more."""
+        return self._store.get(prefix.name) if is_digest(prefix.name) else None
 
     def _leased(self, wanted: tuple[str, tuple[str, ...]], holder_lock: Path) -> RunPlan | None:
         """Return a plan of a moment ago, if its environment can still be taken into use."""

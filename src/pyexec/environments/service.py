@@ -1,7 +1,6 @@
 """The environments there are: listed, named, locked, removed, evicted."""
 
 import logging
-import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,13 +12,12 @@ from pyexec.domain.limits import EnvironmentLimits
 from pyexec.domain.principals import Principal, is_local
 from pyexec.environments.names import NameRegister
 from pyexec.environments.store import Environment, EnvironmentStore, is_digest
-from pyexec.storage.locks import try_hold
+from pyexec.environments.sweeping import sweep
 
 _log = logging.getLogger(__name__)
 
 FIRST_SWEEP_SECONDS = 60.0
 SWEEP_SECONDS = 3600.0
-RESOLUTIONS_KEPT_SECONDS = 30 * 24 * 3600.0
 SHORTEST_ID = 6
 
 
@@ -50,8 +48,15 @@ class EnvironmentLock:
 class EnvironmentService:
     """Looks after environments. Names belong to a principal; what is installed is shared."""
 
-    def __init__(self, store: EnvironmentStore, names: NameRegister, limits: EnvironmentLimits) -> None:
+    def __init__(
+        self,
+        store: EnvironmentStore,
+        names: NameRegister,
+        limits: EnvironmentLimits,
+        packages: EnvironmentStore | None = None,
+    ) -> None:
         self._store = store
+        self._packages = packages
         self._names = names
         self._limits = limits
 
@@ -114,35 +119,11 @@ class EnvironmentService:
     def sweep(self) -> int:
         """Remove what nobody has used for long, what is too much, and what was left half made; return how many.
 
-        One server at a time does; what is in use or has a name stays.
+        One server at a time does; what is in use or has a name stays. The same goes for packages put together for
+        sandboxes, which have no names.
         """
-        self._store.create()
-        with try_hold(self._store.root / "sweep.lock") as alone:
-            return self._sweep() if alone else 0
-
-    def _sweep(self) -> int:
-        now = time.time()
-        self._store.forget_old_resolutions(now - RESOLUTIONS_KEPT_SECONDS)
-        named = self._names.digests()
-        kept: list[tuple[float, Environment]] = []
-        removed = 0
-        for digest in self._store.digests():
-            self._store.forget_dead_leases(digest)
-            environment = self._store.get(digest)
-            used = max(self._store.last_used(digest), environment.created_at if environment else 0.0)
-            too_old = digest not in named and now - used > self._limits.environments_age
-            if environment is None or too_old:
-                removed += self._store.evict(digest)
-            else:
-                kept.append((used, environment))
-        excess = sum(environment.size_bytes for _used, environment in kept) - self._limits.environments_size
-        for _used, environment in sorted(kept, key=lambda one: one[0]):
-            if excess <= 0:
-                break
-            if environment.digest not in named and self._store.evict(environment.digest):
-                excess -= environment.size_bytes
-                removed += 1
-        return removed
+        removed = sweep(self._store, self._limits, self._names.digests)
+        return removed + (sweep(self._packages, self._limits) if self._packages is not None else 0)
 
     def _list(self, owner: str) -> list[EnvironmentEntry]:
         named = self._names.all_of(owner)

@@ -141,8 +141,7 @@ class EnvironmentStore:
         """Return an environment that is ready and whose interpreter is still there."""
         folder = self.folder(digest)
         python = folder / "bin" / "python"
-        # The interpreter it was made with may have been removed since.
-        if not python.exists():
+        if not self.is_whole(folder):
             return None
         match _of_this_format(folder / MARKER):
             case {
@@ -161,6 +160,11 @@ class EnvironmentStore:
                 )
             case _:
                 return None
+
+    def is_whole(self, folder: Path) -> bool:
+        """Tell whether what one that was complete is made of is still there."""
+        # The interpreter it was made with may have been removed since.
+        return (folder / "bin" / "python").exists()
 
     def mark_ready(self, environment: Environment, lock: str) -> None:
         """Say that an environment is complete; from now on it is found."""

@@ -54,6 +54,7 @@ class Uv:
         constraints: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
         on_tick: Callable[[], None] | None = None,
+        on_start: Callable[[int], None] | None = None,
     ) -> str:
         """Run uv and return what it wrote to its standard output.
 
@@ -62,7 +63,8 @@ class Uv:
             stdin: What it can read.
             constraints: Given to it in a file without a name, since they may have credentials in them.
             variables: More variables.
-            on_tick: Called now and then.
+            on_tick: Called now and then; what it raises ends uv.
+            on_start: Called with its pid.
 
         Raises:
             ToolError: It failed.
@@ -76,7 +78,13 @@ class Uv:
         environ = {**self._environ, **(variables or {})}
         try:
             finished = run_tool(
-                argv, env=environ, stdin=stdin, descriptors=descriptors, on_line=self._hear, on_tick=on_tick
+                argv,
+                env=environ,
+                stdin=stdin,
+                descriptors=descriptors,
+                on_line=self._hear,
+                on_tick=on_tick,
+                on_start=on_start,
             )
         finally:
             for fd in descriptors[len(self.held) :]:
@@ -95,6 +103,7 @@ class Uv:
         constraints: Sequence[str] = (),
         variables: Mapping[str, str] | None = None,
         on_tick: Callable[[], None] | None = None,
+        on_start: Callable[[int], None] | None = None,
     ) -> tuple[str, bool]:
         """Do the same; where the network is away, try `again` with what is in uv's cache, and tell whether it was that.
 
@@ -103,7 +112,14 @@ class Uv:
         """
 
         def run(*words: str) -> str:
-            return self.run(*words, stdin=stdin, constraints=constraints, variables=variables, on_tick=on_tick)
+            return self.run(
+                *words,
+                stdin=stdin,
+                constraints=constraints,
+                variables=variables,
+                on_tick=on_tick,
+                on_start=on_start,
+            )
 
         try:
             return run(*arguments), False

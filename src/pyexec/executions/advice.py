@@ -19,6 +19,8 @@ _NOTHING_TO_RUN = re.compile(
 _NO_STDIN = re.compile(r"^EOFError: EOF when reading a line", re.MULTILINE)
 _TRACEBACK = "Traceback (most recent call last):\n"
 _ERROR_LINE = re.compile(r"^((?:\w[\w.]*)?(?:Error|Exception|Interrupt|Exit|Warning|Group)\b.*)$", re.MULTILINE)
+_CELL = "cell"
+_INSTALLERS = frozenset({"conda", "ensurepip", "pip", "uv"})
 _SUMMARY_LENGTH = 300
 _STDERR_LOOKED_AT = 20_000
 
@@ -61,8 +63,8 @@ def advice_for(execution: Execution, stderr: str) -> str | None:
     if outcome.kind == "exited":
         found = _not_to_run(execution, stderr)
         if found:
-            return _for_package(found[3]) if found[3] else _for_missing(found[2] or found[4])
-        return _for_stderr(stderr) if outcome.exit_code else None
+            return _for_package(found[3]) if found[3] else _for_missing(found[2] or found[4], execution)
+        return _for_stderr(stderr, execution) if outcome.exit_code else None
     if outcome.kind == "signalled" and outcome.signal != "SIGKILL":
         return None
     return _ADVICE.get(outcome.kind)
@@ -90,27 +92,35 @@ def _exception_line(stderr: str) -> str | None:
     return errors[-1][:_SUMMARY_LENGTH] if errors else None
 
 
-def _for_stderr(stderr: str) -> str | None:
+def _for_stderr(stderr: str, execution: Execution) -> str | None:
     missing = _NO_MODULE.search(stderr)
     if missing:
-        return _for_no_package(missing[2]) if missing[2] else _for_missing(missing[1])
+        return _for_no_package(missing[2]) if missing[2] else _for_missing(missing[1], execution)
     if _NO_STDIN.search(stderr):
         return "It asked for input, and no stdin was given; pass the text as stdin."
     return None
 
 
-def _for_missing(module: str) -> str:
+def _for_missing(module: str, execution: Execution) -> str:
+    # What stays in a session is given packages without a new start.
+    add = "add it to dependencies, or give it to the session with install_packages"
+    add = add if execution.session is not None else "add it to dependencies"
+    if execution.kind == _CELL and module.partition(".")[0] in _INSTALLERS:
+        where = ", or give them to the session with install_packages" if execution.session is not None else ""
+        return f"Packages are not installed by the code itself; name them in dependencies{where}."
     if module in REMOVED:
         version, replacement = REMOVED[module]
-        add = f"add {replacement!r} to dependencies or " if replacement else ""
+        also = f"add {replacement!r} to dependencies or " if replacement else ""
         return (
-            f"The module {module!r} left the standard library in Python {version}; {add}choose an older python_version."
+            f"The module {module!r} left the standard library in Python {version}; {also}choose an older "
+            "python_version."
         )
     distribution = distribution_of(module)
     if distribution:
-        return f"The module {module!r} comes in the distribution {distribution!r}; add it to dependencies."
+        return f"The module {module!r} comes in the distribution {distribution!r}; {add}."
     return (
-        f"The module {module!r} is not there; name the distribution that has it in dependencies "
+        f"The module {module!r} is not there; name the distribution that has it in dependencies"
+        f"{' or install_packages' if execution.session is not None else ''} "
         "(imports are never guessed into installs)."
     )
 

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.errors import InvalidArgumentError, PackagesUnavailableError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.sandboxes import DataFolder, parse_python
 from pyexec.environments.asking import RunPlan
+from pyexec.environments.packages.service import Lease, PackagesAsked, PackageSets
 from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.executions.requests import CheckedRequest
 from pyexec.executions.ways import Ready
@@ -18,7 +19,6 @@ DIRECTORY = "/work"
 CODE = "/code"
 _REFUSED: Mapping[str, str] = {
     "env_file": "A sandbox sees no file of this machine; give the variables as env_vars.",
-    "dependencies": "A sandbox has the packages that its operator has chosen.",
     "environment": "A sandbox has the environment that its operator has chosen.",
     "keep_as": "The environment of sandboxes has no name.",
 }
@@ -37,6 +37,7 @@ class InSandboxes:
         wall: What stands between them and the machine.
         environments: Plans what they run on.
         sessions: The sessions there are.
+        sets: Packages that callers want besides.
         packages: What they can import, as requirements.
         python: The Python that they run on, where a request does not say.
         data: Folders of this machine that they can read.
@@ -47,6 +48,7 @@ class InSandboxes:
     wall: Wall
     environments: SandboxEnvironments
     sessions: SessionDirectory
+    sets: PackageSets
     packages: tuple[str, ...]
     python: str
     data: tuple[DataFolder, ...]
@@ -76,10 +78,10 @@ class InSandboxes:
         return DIRECTORY
 
     def plan(self, ready: Ready) -> RunPlan:
-        """See `Way.plan`; nothing that the caller has sent counts but the version of Python."""
+        """See `Way.plan`; of what the caller has sent only the version of Python and the dependencies count."""
         session = ready.session.session if ready.session else None
         if session is not None and session.state == "live" and session.prefix is not None:
-            return self._plan_of_live(Path(session.prefix))
+            return self._with_packages(self._plan_of_live(Path(session.prefix)), ready)
         plan = self.environments.plan(
             folder=ready.folder,
             holder_lock=ready.lock,
@@ -90,6 +92,7 @@ class InSandboxes:
         kept = (
             () if _is_cell(ready.checked.request) else (f"Files that it writes are kept as job-file://{ready.id}/….",)
         )
+        plan = self._with_packages(plan, ready)
         return replace(plan, notes=(*plan.notes, *kept, *self.notes))
 
     def build_environ(self, ready: Ready) -> Mapping[str, str]:
@@ -121,6 +124,29 @@ class InSandboxes:
                 f"{folder} cannot be in a sandbox: pyexec's own state lies in it.", hint="Put the script elsewhere."
             )
         return (*data, SharedFolder(place=CODE, path=folder))
+
+    def _with_packages(self, plan: RunPlan, ready: Ready) -> RunPlan:
+        """Return the plan with the packages on top that the request asks for."""
+        dependencies = ready.checked.request.dependencies
+        if not dependencies:
+            return plan
+        if ready.session is not None and plan.environment is None and plan.prepare is None:
+            plan = replace(plan, environment=self.environments.at(Path(plan.python).parents[1]))
+            if plan.environment is None:
+                raise PackagesUnavailableError("What this session runs on has been removed.", hint="Restart it.")
+        asked = PackagesAsked(
+            requirements=dependencies,
+            owner=ready.owner,
+            index_url=ready.checked.request.index_url,
+            into=ready.session.folder.packages if ready.session is not None else None,
+        )
+        found = self.sets.plan(asked, plan, Lease(folder=ready.folder, lock=ready.lock))
+        notes = (*plan.notes, *found.notes)
+        if found.ready is None:
+            return replace(plan, prepare=found.prepare, notes=notes)
+        base = plan.environment.packages if plan.environment is not None else ()
+        packages = tuple(sorted((*base, *found.ready.packages)))
+        return replace(plan, packages=packages, package_folder=found.ready.folder, notes=notes)
 
     def _plan_of_live(self, prefix: Path) -> RunPlan:
         """Return how a turn runs in an interpreter that is there already."""

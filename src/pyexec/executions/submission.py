@@ -267,6 +267,7 @@ def _answer(plan: RunPlan) -> Answer:
         digest=plan.environment.digest if plan.environment else None,
         python_version=plan.python_version,
         packages=plan.packages,
+        package_folder=str(plan.package_folder) if plan.package_folder else None,
     )
 
 

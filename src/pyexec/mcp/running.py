@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pyexec.scripts.library import ScriptLibrary
     from pyexec.sessions.export import SessionExport
     from pyexec.sessions.files import SessionFiles
+    from pyexec.sessions.packages import SessionPackages
     from pyexec.sessions.service import SessionService
 
 CLIENT_CANCELLED = "The client cancelled the call."
@@ -43,6 +44,11 @@ class ServicesLike(Protocol):
     @property
     def sessions(self) -> "SessionService | None":
         """Look after sessions; None where there can be none."""
+        ...
+
+    @property
+    def session_packages(self) -> "SessionPackages | None":
+        """Give sessions packages; None where there can be none."""
         ...
 
     @property

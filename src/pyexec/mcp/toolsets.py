@@ -10,6 +10,7 @@ from pyexec.mcp.environment_tools import add_environment_tools
 from pyexec.mcp.execute_tools import add_execute_tools
 from pyexec.mcp.files_tools import add_files_tools
 from pyexec.mcp.job_tools import add_job_listing_tools, add_job_reading_tools
+from pyexec.mcp.package_tools import add_package_tools
 from pyexec.mcp.profile_tools import add_profile_tools
 from pyexec.mcp.quality_tools import add_quality_tools
 from pyexec.mcp.run_tools import add_run_tools
@@ -27,7 +28,7 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
     "profiles": (add_profile_tools,),
     "quality": (add_quality_tools,),
     "execute": (add_execute_tools,),
-    "sessions": (add_session_tools,),
+    "sessions": (add_session_tools, add_package_tools),
     "files": (add_files_tools,),
 }
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""

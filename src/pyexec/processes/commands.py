@@ -28,6 +28,7 @@ def run_tool(
     descriptors: Sequence[int] = (),
     on_line: Callable[[str], None] | None = None,
     on_tick: Callable[[], None] | None = None,
+    on_start: Callable[[int], None] | None = None,
 ) -> Finished:
     """Run a tool and wait for it; blocks.
 
@@ -38,7 +39,8 @@ def run_tool(
         stdin: What it can read.
         descriptors: Open files it inherits under the same numbers.
         on_line: Hears each line of its standard error as it comes, from another thread.
-        on_tick: Is called every tenth of a second while it runs.
+        on_tick: Is called every tenth of a second while it runs; what it raises ends the tool.
+        on_start: Is told its pid.
 
     Raises:
         OSError: It cannot be started.
@@ -56,6 +58,8 @@ def run_tool(
             os.close(writing)
             listener.start()
         try:
+            if on_start is not None:
+                on_start(process.pid)
             _wait(process, on_tick)
         except BaseException:
             process.kill()

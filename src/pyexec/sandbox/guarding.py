@@ -2,7 +2,7 @@
 
 from pyexec_guest.keeper.child import StartError, exit_of, signal_name
 from pyexec_guest.keeper.connection import GuestConnection
-from pyexec_guest.keeper.guarding import Guarding, receive_orders
+from pyexec_guest.keeper.guarding import PREPARED, Guarding, receive_orders
 from pyexec_guest.keeper.guest import GuestLink
 from pyexec_guest.keeper.linux import boot_id, start_ticks
 from pyexec_guest.keeper.loop import Loop
@@ -11,6 +11,7 @@ from pyexec_guest.keeper.supervisor import Ending, Usage
 from pyexec_guest.protocol import encode
 
 __all__ = [
+    "PREPARED",
     "Ending",
     "Guarding",
     "GuestConnection",

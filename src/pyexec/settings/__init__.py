@@ -14,11 +14,13 @@ from typing import Any, TypeVar
 from pyexec.domain.authorization import AuthorizationSettings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
+from pyexec.domain.packages import PackageSettings
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.domain.sessions import SessionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
 from pyexec.settings.authorization import AUTH_VARIABLES, authorization_settings
 from pyexec.settings.files import FILE_VARIABLES
+from pyexec.settings.packages import PACKAGE_VARIABLES, package_settings
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
 from pyexec.settings.sessions import SESSION_VARIABLES
@@ -49,6 +51,7 @@ class Settings:
     sessions: SessionLimits = field(default_factory=SessionLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+    packages: PackageSettings = field(default_factory=PackageSettings)
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -186,7 +189,8 @@ VARIABLES: tuple[Variable, ...] = (
     ),
     Variable(
         name="PYEXEC_ENVIRONMENTS_MB",
-        meaning="How much disk the environments may take together; those not used for the longest time go first.",
+        meaning="How much disk the environments may take together, and what is put together for sandboxes likewise; "
+        "those not used for the longest time go first.",
         default="10240",
         allowed="a whole number between 1 and 1000000000",
         read=whole(1, 10**9, MEGABYTE),
@@ -212,6 +216,7 @@ VARIABLES: tuple[Variable, ...] = (
     *SESSION_VARIABLES,
     *FILE_VARIABLES,
     *AUTH_VARIABLES,
+    *PACKAGE_VARIABLES,
 )
 
 
@@ -249,6 +254,7 @@ def load_settings(
         sessions=_with(SessionLimits(), limits),
         file_limits=_with(FileLimits(), limits),
         authorization=authorization_settings(limits, environ),
+        packages=package_settings(limits),
         environ=environ,
         unknown_variables=_unknown(environ),
     )

@@ -36,6 +36,11 @@ class StateFolder:
         return self.root / "environments"
 
     @property
+    def packages(self) -> Path:
+        """What has been put together for sandboxes besides their environment."""
+        return self.root / "packages"
+
+    @property
     def logs(self) -> Path:
         """The servers' own logs."""
         return self.root / "logs"

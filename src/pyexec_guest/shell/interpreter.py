@@ -20,8 +20,9 @@ from IPython.lib.pretty import RepresentationPrinter
 from traitlets.config import Config
 
 from pyexec_guest.shell.cells import CellCompiler, keep_lines
-from pyexec_guest.shell.commands import NO_INSTALLING, run_command
+from pyexec_guest.shell.commands import run_command
 from pyexec_guest.shell.failures import failure_of
+from pyexec_guest.shell.installing import MAGICS, ON_THE_HOST, installs
 from pyexec_guest.shell.programs import Program
 from pyexec_guest.shell.running import AsyncRunner
 from pyexec_guest.shell.values import text_of
@@ -119,6 +120,7 @@ class GuestShell(InteractiveShell):
         self.on_value: OnValue | None = None
         self.on_publish: OnPublish | None = None
         self.on_end_of_code: Callable[[], None] | None = None
+        self.no_installing = ON_THE_HOST
         self._ran = Ran()
         self._errors: list[BaseException] = []
         self._trace: TracebackType | None = None
@@ -269,12 +271,27 @@ class GuestShell(InteractiveShell):
     def init_magics(self) -> None:
         """Take out what would install."""
         super().init_magics()
-        for name in ("pip", "conda", "mamba", "micromamba", "uv"):
-            self.register_magic_function(_no_installing, magic_name=name)
+        for name in MAGICS:
+            self.register_magic_function(self._no_installing, magic_name=name)
 
     def system(self, cmd: str) -> None:
         """Run `!command`."""
-        self._command_code = self.user_ns["_exit_code"] = run_command(self.var_expand(cmd, depth=1))
+        command = self._without_installing(self.var_expand(cmd, depth=1))
+        self._command_code = self.user_ns["_exit_code"] = run_command(command)
+
+    def getoutput(self, cmd: str, split: bool = True, depth: int = 0) -> Any:  # noqa: FBT001, FBT002 - IPython's
+        """Run `name = !command`."""
+        self._without_installing(self.var_expand(cmd, depth=depth + 1))
+        shell: Any = super()
+        return shell.getoutput(cmd, split=split, depth=depth + 1)
+
+    def _no_installing(self, _line: str) -> None:
+        raise UsageError(self.no_installing)
+
+    def _without_installing(self, command: str) -> str:
+        if installs(command):
+            raise UsageError(self.no_installing)
+        return command
 
     def showtraceback(self, exc_tuple: Any = None, *_args: Any, **_options: Any) -> None:
         """Note the exception; it is told with the result."""
@@ -326,10 +343,6 @@ def _exit_of(error: SystemExit) -> "tuple[int, str]":
 def _show_page(data: Any, *_more: Any, **_options: Any) -> None:
     text = cast("dict[str, Any]", data).get("text/plain", "") if isinstance(data, dict) else data
     sys.stdout.write(f"{text}\n")
-
-
-def _no_installing(_line: str) -> None:
-    raise UsageError(NO_INSTALLING)
 
 
 def _quiet_warn(message: Any, *args: Any, **options: Any) -> None:

@@ -12,13 +12,13 @@ from pyexec.domain.principals import Principal
 from pyexec.environments import service
 from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.service import (
-    RESOLUTIONS_KEPT_SECONDS,
     EnvironmentEntry,
     EnvironmentLock,
     EnvironmentService,
     environment_places,
 )
 from pyexec.environments.store import Environment, EnvironmentStore, Resolution
+from pyexec.environments.sweeping import RESOLUTIONS_KEPT_SECONDS
 from tests.unit.environments.holding import holding
 
 OWNER = Principal(issuer="local", subject="1000")

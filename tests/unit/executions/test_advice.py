@@ -174,3 +174,22 @@ def test_a_module_that_python_cannot_start_is_told_of_as_python_tells_it(line: s
     assert error_of(record, f"noise\n{line}\n") == line.partition(": ")[2]
     assert error_of(record, f"{line}\nValueError: x") == "ValueError: x"
     assert error_of(execution(state="failed", outcome=outcome), line) != line.partition(": ")[2]
+
+
+def test_a_session_is_given_a_missing_module_by_its_tool_and_a_call_by_its_argument() -> None:
+    outcome = ended("exited", exit_code=1)
+    stderr = "ModuleNotFoundError: No module named 'cv2'"
+    told = advice_for(execution(state="failed", outcome=outcome, session="s1"), stderr)
+    assert told == (
+        "The module 'cv2' comes in the distribution 'opencv-python'; add it to dependencies, or give it to the session "
+        "with install_packages."
+    )
+    told = advice_for(execution(state="failed", outcome=outcome), stderr)
+    assert told == "The module 'cv2' comes in the distribution 'opencv-python'; add it to dependencies."
+
+
+def test_a_cell_that_misses_pip_is_told_how_packages_come_to_it() -> None:
+    outcome = ended("exited", exit_code=1)
+    record = execution(state="failed", outcome=outcome, kind="cell")
+    told = advice_for(record, "ModuleNotFoundError: No module named 'pip'")
+    assert told == "Packages are not installed by the code itself; name them in dependencies."

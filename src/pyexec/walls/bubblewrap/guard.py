@@ -15,6 +15,7 @@ from pyexec.domain.limits import MEGABYTE
 from pyexec.processes.programs import Program
 from pyexec.sandbox.forks import Usage as BoxUsage
 from pyexec.sandbox.guarding import (
+    PREPARED,
     Ending,
     Guarding,
     GuestLink,
@@ -27,6 +28,7 @@ from pyexec.sandbox.guarding import (
     start_ticks,
 )
 from pyexec.storage import artifacts
+from pyexec.storage.json_files import read_json
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
 from pyexec.walls.bubblewrap.folders import shared
@@ -157,7 +159,9 @@ class SandboxGuard(Guarding):
         """
         prefix = _environment_of(self.orders)
         session, folders = self.orders.get("session"), shared(self.orders.get("folders") or ())
-        waiting = _Waiting(lambda: self._house.stay(prefix, session, folders), prefix, self._wake)
+        packages = read_json(Path(self.folder, PREPARED)).get("package_folder")
+        more = Path(packages) if isinstance(packages, str) else None
+        waiting = _Waiting(lambda: self._house.stay(prefix, session, folders, more), prefix, self._wake)
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
         return waiting.take()
 

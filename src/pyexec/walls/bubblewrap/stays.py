@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from pyexec.sandbox.guarding import GuestConnection
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.folders import Folder
+from pyexec.walls.bubblewrap.folders import PACKAGES, Folder
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions, how_it_ended
 
@@ -144,14 +144,26 @@ class House:
         self._take_box = take_box
         self._sessions = sessions
 
-    def stay(self, prefix: Path, session: Mapping[str, Any] | None, folders: Sequence[Folder]) -> Stay:
+    def stay(
+        self, prefix: Path, session: Mapping[str, Any] | None, folders: Sequence[Folder], packages: Path | None = None
+    ) -> Stay:
         """Return where an execution runs, with these folders where that is new; blocks.
+
+        Args:
+            prefix: The environment it runs on.
+            session: The session that it is a turn of.
+            folders: Folders of this machine that can be read there.
+            packages: What it can import besides; a session has a folder of its own for that.
 
         Raises:
             PyexecError: There is no place; see `Families.sandbox` and `Sessions.enter`.
         """
         if session is None:
-            return OwnSandbox(self._take_box(prefix, folders))
+            return OwnSandbox(self._take_box(prefix, [*folders, *_packages(packages)]))
         folder = SessionFolder(Path(session["folder"]))
         live = self._sessions.enter(folder, prefix, folders)
         return InSession(self._sessions, live)
+
+
+def _packages(packages: Path | None) -> tuple[Folder, ...]:
+    return () if packages is None else (Folder(place=PACKAGES, source=packages),)

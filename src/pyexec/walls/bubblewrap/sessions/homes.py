@@ -50,6 +50,7 @@ class Homes:
         """
         packages = folder.packages
         packages.mkdir(mode=0o755, exist_ok=True)
+        packages.chmod(0o755)  # Whatever the umask: the users of sandboxes read it.
         workspace = self.workspace(folder)
         try:
             with workspace.opened() as inside:
