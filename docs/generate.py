@@ -106,6 +106,18 @@ A program that failed is none of these: it is a result, see [states and outcomes
 """
 
 IN_EVERY_TOOL = {"markdown_output": "The text as markdown; false: as JSON."}
+# Which a model understands by its name, and is spared.
+UNSAID = {
+    **{(tool, "session_id"): "The session" for tool in ("upload_file", "download_file", "list_files", "delete_file")},
+    ("upload_file", "content"): "What is to be in it",
+    ("upload_file", "encoding"): "What the content is",
+    ("upload_file", "overwrite"): "Replace what has that name",
+    ("upload_file", "append"): "Add to the end of the file, which is made if there is none",
+    ("download_file", "encoding"): "How it is to come; left out: as what it is",
+    ("list_files", "path"): "The folder to begin with; left out: the session's own",
+    ("list_files", "recursive"): "Go into the folders in it",
+    ("delete_file", "path"): "As for `download_file`; a link itself is deleted, not what it leads to",
+}
 IN_EVERY_RESULT = frozenset({"error", "error_code"})
 
 
@@ -141,7 +153,7 @@ def _tool(tool: Tool) -> Iterator[str]:
             f"`{name}`",
             _type(schema).removesuffix(" or null"),
             "required" if name in required else _default(schema),
-            IN_EVERY_TOOL.get(name) or _sentence(schema),
+            IN_EVERY_TOOL.get(name) or _sentence({"description": UNSAID.get((tool.name, name), ""), **schema}),
         )
         for name, schema in properties.items()
     ]
