@@ -15,12 +15,14 @@ from pyexec.domain.authorization import AuthorizationSettings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
 from pyexec.domain.sandboxes import SandboxSettings
+from pyexec.domain.service import ServiceSettings
 from pyexec.domain.sessions import SessionLimits
-from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, SERVICE_TOOLSETS, TOOLSETS, parse_toolsets
 from pyexec.settings.authorization import AUTH_VARIABLES, authorization_settings
 from pyexec.settings.files import FILE_VARIABLES
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
+from pyexec.settings.service import SERVICE_VARIABLES, service_settings
 from pyexec.settings.sessions import SESSION_VARIABLES
 
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits, FileLimits)
@@ -49,6 +51,7 @@ class Settings:
     sessions: SessionLimits = field(default_factory=SessionLimits)
     file_limits: FileLimits = field(default_factory=FileLimits)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
+    service: ServiceSettings | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
@@ -212,11 +215,16 @@ VARIABLES: tuple[Variable, ...] = (
     *SESSION_VARIABLES,
     *FILE_VARIABLES,
     *AUTH_VARIABLES,
+    *SERVICE_VARIABLES,
 )
 
 
 def load_settings(
-    environ: Mapping[str, str] | None = None, *, directory: Path | None = None, toolsets: str | None = None
+    environ: Mapping[str, str] | None = None,
+    *,
+    directory: Path | None = None,
+    toolsets: str | None = None,
+    service: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Read the settings from the environment; what the command line says wins.
 
@@ -224,6 +232,8 @@ def load_settings(
         environ: The environment; the process's own when it is left out.
         directory: `--directory`, where relative paths of callers begin.
         toolsets: `--toolsets`, as in the variable of that name.
+        service: What the command line says about a server over HTTP, by the names of `ServiceSettings`; None: there
+            is to be none.
 
     Raises:
         UnsupportedPlatformError: This operating system is not supported.
@@ -241,7 +251,7 @@ def load_settings(
         directory=_directory(directory),
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
-        toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS),
+        toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS if service is None else SERVICE_TOOLSETS),
         smart_async_timeout_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS", 30.0),
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
@@ -249,6 +259,7 @@ def load_settings(
         sessions=_with(SessionLimits(), limits),
         file_limits=_with(FileLimits(), limits),
         authorization=authorization_settings(limits, environ),
+        service=None if service is None else service_settings(limits, service),
         environ=environ,
         unknown_variables=_unknown(environ),
     )
