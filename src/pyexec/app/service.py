@@ -8,6 +8,7 @@ from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
+from fastmcp import FastMCP
 from fastmcp.server.http import StreamableHTTPASGIApp
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.applications import Starlette
@@ -51,7 +52,6 @@ class Service:
 
     app: ASGIApp
     drain: Drain
-    leaving: Leaving
 
 
 async def serve_http(settings: Settings, announce: Callable[[str], None]) -> None:
@@ -69,7 +69,9 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
             hint="Leave PYEXEC_WALL out. Tools that run code on this machine are there when named: --toolsets core.",
         )
     services = LazyServices(settings)
-    service = build_service(settings, chosen, services, identities)
+    leaving = Leaving()
+    server = service_server(settings, services, identities, leaving)
+    service = build_service(server, settings, chosen, services, identities)
     config = config_for(service.app, chosen)
     listener = listen(chosen.address, "--http")
     host, port = listener.getsockname()[:2]
@@ -81,28 +83,32 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
             service.drain,
             chosen,
             started=partial(announce, f"{scheme}://{Address(host, port)}{MCP_PATH}"),
-            hand_over=service.leaving.leave,
+            hand_over=leaving.leave,
         )
     finally:
         services.close()
 
 
-def build_service(
-    settings: Settings, chosen: ServiceSettings, services: LazyServices, identities: Identities
-) -> Service:
-    """Put the server together.
-
-    Requests pass, in this order: whether they come from where they may; whether work is taken; what clients get wrong
-    about `/mcp`; who asks (FastMCP, with the provider of `identities`); how much they ask; what answers.
-    """
-    drain, leaving = Drain(), Leaving()
-    server = build_server(
+def service_server(settings: Settings, services: LazyServices, identities: Identities, leaving: Leaving) -> FastMCP:
+    """Return the MCP server itself; `leaving` ends the waits of its tools."""
+    return build_server(
         services,
         identities.principal,
         settings.wait_seconds,
         settings.toolsets,
         over_http=OverHttp(auth=identities.provider, closed_by_client=closed_by_client, leaving=leaving),
     )
+
+
+def build_service(
+    server: FastMCP, settings: Settings, chosen: ServiceSettings, services: LazyServices, identities: Identities
+) -> Service:
+    """Put around it what makes it a service.
+
+    Requests pass, in this order: whether they come from where they may; whether work is taken; what clients get wrong
+    about `/mcp`; who asks (FastMCP, with the provider of `identities`); how much they ask; what answers.
+    """
+    drain = Drain()
     limits = [Middleware(RateLimit, identities.principal_of, Buckets(chosen.rate))] if chosen.rate else []
     inner = server.http_app(path=MCP_PATH, middleware=limits)
     followers = _Followers(services)
@@ -122,7 +128,7 @@ def build_service(
             allow_headers=(*_ASKED, SESSION_HEADER),
             expose_headers=_TOLD,
         )
-    return Service(app=Guard(app, chosen), drain=drain, leaving=leaving)
+    return Service(app=Guard(app, chosen), drain=drain)
 
 
 class _Followers:

@@ -12,7 +12,7 @@ from pyexec.http.answers import MCP_PATH, is_mcp, refusal
 JSON = "application/json"
 EVENTS = "text/event-stream"
 SESSION_HEADER = "mcp-session-id"
-_METHODS = "GET, POST, DELETE, OPTIONS"
+_METHODS = "POST, DELETE, OPTIONS"
 
 BROWSER = """\
 This is an MCP server. An MCP client talks to it with POST at this address; there is nothing to see for a browser.
@@ -72,7 +72,7 @@ def accepted(values: list[str]) -> tuple[bool, bool]:
 
 def _is_zero(parameter: str) -> bool:
     name, _equals, value = parameter.partition("=")
-    return name.strip() == "q" and value.strip().rstrip("0").rstrip(".") == ""
+    return name.strip() == "q" and not value.strip().strip("0.")
 
 
 def _explain() -> ASGIApp:

@@ -14,14 +14,14 @@ class Leaving:
         self._left = False
 
     @contextmanager
-    def wait(self) -> Generator[None]:
-        """Wait within this as if time were up when the server has to go."""
+    def wait(self) -> Generator[anyio.CancelScope]:
+        """Wait within this as if time were up when the server has to go; the scope then says that it was cancelled."""
         with anyio.CancelScope() as scope:
             if self._left:
                 scope.cancel()
             self._scopes.add(scope)
             try:
-                yield
+                yield scope
             finally:
                 self._scopes.discard(scope)
 

@@ -159,12 +159,14 @@ async def _wait(
     reporter = Reporter(context, job(execution.id))
     call = desk.cancellations.begin(context)
     try:
-        with desk.leaving.wait():
+        with desk.leaving.wait() as cut_short:
             await reporter.begin()
             while not execution.ended and (left := deadline - anyio.current_time()) > 0:
                 execution = await service.wait_for(execution, min(left, STEP_SECONDS) if reporter.wanted else left)
                 if reporter.wanted:
                     await _report(reporter, service, execution)
+        if cut_short.cancelled_caught:
+            execution = await service.get(principal, execution.id)
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(call):
