@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +63,7 @@ class Server:
         return Client(StreamableHttpTransport(self.url), mode=mode, **options)
 
     @asynccontextmanager
-    async def http(self, **options: Any) -> AsyncIterator[httpx2.AsyncClient]:
+    async def http(self, **options: Any) -> AsyncGenerator[httpx2.AsyncClient]:
         """Yield a plain HTTP client."""
         async with httpx2.AsyncClient(base_url=self.base, timeout=END_SECONDS, **options) as client:
             yield client

@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.to_thread import run_sync
 from fastmcp import FastMCP
 from fastmcp.server.http import StreamableHTTPASGIApp
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -19,6 +21,7 @@ from starlette.types import ASGIApp
 
 from pyexec.app.identity import Identities, without_authorization
 from pyexec.app.lazy import LazyServices
+from pyexec.app.observing import audit_log, observers, open_traces
 from pyexec.app.warming import warm_sandboxes
 from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.domain.service import Address, ServiceSettings
@@ -29,10 +32,14 @@ from pyexec.http.drain import Drain, Draining
 from pyexec.http.guard import Guard
 from pyexec.http.health import healthz, readyz
 from pyexec.http.limits import Buckets, RateLimit
-from pyexec.http.serving import config_for, listen, serve_until_signalled
+from pyexec.http.metering import PATH as METRICS_PATH
+from pyexec.http.metering import metrics_app, metrics_behind
+from pyexec.http.record import Record
+from pyexec.http.serving import beside, config_for, listen, serve_until_signalled
 from pyexec.http.streams import StreamWatch, closed_by_client
 from pyexec.mcp.leaving import Leaving
 from pyexec.mcp.server import OverHttp, build_server
+from pyexec.observability.metrics import Metrics
 from pyexec.settings import Settings
 from pyexec.settings.service import require_safe
 from pyexec.web.events import PATH as EVENTS_PATH
@@ -40,8 +47,12 @@ from pyexec.web.events import execution_events
 
 SANDBOXES = "execute"
 RETRY_SECONDS = 5.0
+SETTLE_SECONDS = 10.0
 _ASKED = ("Authorization", "Content-Type", "Last-Event-ID", "Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version")
 _TOLD = ("Mcp-Session-Id", "Retry-After", "WWW-Authenticate", "X-Request-Id")
+
+if TYPE_CHECKING:  # It brings the database along, which is loaded beside answering.
+    from pyexec.executions.settling import Settler
 
 _log = logging.getLogger(__name__)
 
@@ -68,25 +79,30 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
             "PYEXEC_WALL is host; over HTTP execute_python runs code in sandboxes only.",
             hint="Leave PYEXEC_WALL out. Tools that run code on this machine are there when named: --toolsets core.",
         )
-    services = LazyServices(settings)
-    leaving = Leaving()
+    metrics, traces, leaving = Metrics(), open_traces(chosen), Leaving()
+    services = LazyServices(settings, observers(audit_log(settings, chosen), metrics, traces))
     server = service_server(settings, services, identities, leaving)
-    service = build_service(server, settings, chosen, services, identities)
+    service = build_service(server, settings, chosen, services, identities, metrics)
     config = config_for(service.app, chosen)
     listener = listen(chosen.address, "--http")
     host, port = listener.getsockname()[:2]
     scheme = "https" if chosen.certificate else "http"
     try:
-        await serve_until_signalled(
-            config,
-            listener,
-            service.drain,
-            chosen,
-            started=partial(announce, f"{scheme}://{Address(host, port)}{MCP_PATH}"),
-            hand_over=leaving.leave,
-        )
+        async with AsyncExitStack() as stack:
+            if chosen.metrics is not None:
+                await stack.enter_async_context(beside(metrics_app(metrics), listen(chosen.metrics, "--metrics")))
+            await serve_until_signalled(
+                config,
+                listener,
+                service.drain,
+                chosen,
+                started=partial(announce, f"{scheme}://{Address(host, port)}{MCP_PATH}"),
+                hand_over=leaving.leave,
+            )
     finally:
         services.close()
+        if traces is not None:
+            await run_sync(traces.close)
 
 
 def service_server(settings: Settings, services: LazyServices, identities: Identities, leaving: Leaving) -> FastMCP:
@@ -101,7 +117,12 @@ def service_server(settings: Settings, services: LazyServices, identities: Ident
 
 
 def build_service(
-    server: FastMCP, settings: Settings, chosen: ServiceSettings, services: LazyServices, identities: Identities
+    server: FastMCP,
+    settings: Settings,
+    chosen: ServiceSettings,
+    services: LazyServices,
+    identities: Identities,
+    metrics: Metrics,
 ) -> Service:
     """Put around it what makes it a service.
 
@@ -117,6 +138,8 @@ def build_service(
         Route("/readyz", readyz(drain, services.get)),
         Route(EVENTS_PATH, execution_events(followers.get, identities.principal_of)),
     ]
+    if chosen.metrics_token is not None:
+        inner.router.routes.append(Route(METRICS_PATH, metrics_behind(chosen.metrics_token, metrics)))
     _attend(inner, settings, chosen, services, followers)
     app: ASGIApp = StreamWatch(inner, drain, frozenset(HANDSHAKE_PROTOCOL_VERSIONS), chosen.on_disconnect)
     app = Draining(Doorway(app), drain)
@@ -128,7 +151,7 @@ def build_service(
             allow_headers=(*_ASKED, SESSION_HEADER),
             expose_headers=_TOLD,
         )
-    return Service(app=Guard(app, chosen), drain=drain)
+    return Service(app=Record(Guard(app, chosen), metrics), drain=drain)
 
 
 class _Followers:
@@ -155,12 +178,12 @@ def _attend(
     begun = inner.router.lifespan_context
 
     @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncGenerator[object]:
-        async with begun(app) as state, anyio.create_task_group() as tasks:
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        async with begun(app), anyio.create_task_group() as tasks:
             _take_bodies(inner.routes, chosen.body)
             followers.tasks = tasks
             tasks.start_soon(_look_after, settings, services)
-            yield state
+            yield
             tasks.cancel_scope.cancel()
 
     inner.router.lifespan_context = lifespan
@@ -188,5 +211,16 @@ async def _look_after(settings: Settings, services: LazyServices) -> None:
     async with anyio.create_task_group() as sweepers:
         sweepers.start_soon(opened.retention.sweep_forever)
         sweepers.start_soon(opened.environments.sweep_forever)
+        sweepers.start_soon(_settle_forever, opened.settler)
         if SANDBOXES in settings.toolsets:
             sweepers.start_soon(warm_sandboxes, opened.executions)
+
+
+async def _settle_forever(settler: "Settler") -> None:
+    """Notice the ends that nobody waits for, so that the audit log has them too."""
+    while True:
+        await anyio.sleep(SETTLE_SECONDS)
+        try:
+            await run_sync(settler.settle_all)
+        except (OSError, PyexecError) as error:  # No reason to end the server.
+            _log.warning("what has ended could not be noticed: %s", error)

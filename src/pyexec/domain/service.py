@@ -52,6 +52,7 @@ class ServiceSettings:
         metrics: Where metrics are told to anyone who asks there; None: nowhere.
         metrics_token: What has to be said to be told them at `/metrics`; None: there is no such route.
         audit: Where what was run is written down; None: in the state folder.
+        traces: Whether traces are sent where OpenTelemetry's variables say.
     """
 
     address: Address = field(default_factory=lambda: parse_address(DEFAULT_ADDRESS))
@@ -68,6 +69,7 @@ class ServiceSettings:
     metrics: Address | None = None
     metrics_token: str | None = field(default=None, repr=False)
     audit: Path | None = None
+    traces: bool = False
 
 
 def is_loopback(host: str) -> bool:
@@ -156,6 +158,15 @@ def parse_on_disconnect(text: str) -> OnDisconnect:
             return "detach"
         case _:
             raise ValueError(f"neither: {text!r}")
+
+
+def parse_switch(text: str) -> bool:
+    """Read `on` or `off`.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    return ("off", "on").index(text.strip().lower()) == 1
 
 
 def _parts(text: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Many who follow what executions print, each from where they are: one look at the keeper serves all of them."""
 
 import codecs
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -93,7 +93,7 @@ class Subscriptions:
                 await anyio.sleep(PAUSE_SECONDS)
 
     @contextmanager
-    def _topic(self, execution: Execution) -> Iterator[_Topic]:
+    def _topic(self, execution: Execution) -> Generator[_Topic]:
         topic = self._topics.get(execution.id)
         if topic is None:
             topic = self._topics[execution.id] = _Topic(execution)

@@ -5,8 +5,8 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 import anyio
 import uvicorn
@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 class _Server(uvicorn.Server):
     """Leaves signals to us: the default cuts off who is being answered."""
 
-    def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, started: Callable[[], object]) -> None:
         super().__init__(config)
         self._tell = started
 
@@ -38,8 +38,9 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         self._tell()
 
-    def capture_signals(self) -> AbstractContextManager[None]:
-        return nullcontext()
+    @contextmanager
+    def capture_signals(self) -> Generator[None]:
+        yield
 
 
 def listen(address: Address, option: str) -> socket.socket:
@@ -90,13 +91,26 @@ def config_for(app: ASGIApp, settings: ServiceSettings) -> uvicorn.Config:
     )
 
 
+@asynccontextmanager
+async def beside(app: ASGIApp, listener: socket.socket) -> AsyncGenerator[None]:
+    """Serve something small at another address as long as this lasts."""
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, lifespan="off", ws="none", proxy_headers=False
+    )
+    server = _Server(config, lambda: None)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, [listener])
+        yield
+        server.should_exit = True
+
+
 async def serve_until_signalled(
     config: uvicorn.Config,
     listener: socket.socket,
     drain: Drain,
     settings: ServiceSettings,
     *,
-    started: Callable[[], None],
+    started: Callable[[], object],
     hand_over: Callable[[], None],
 ) -> None:
     """Serve until SIGTERM or SIGINT; then end in order: see `_end`. A second signal ends at once."""

@@ -29,6 +29,7 @@ Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits, Fi
 
 # What we set for programs, and a server that one of them starts inherits.
 _SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
+_LOG_FORMATS = ("text", "json")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -41,6 +42,7 @@ class Settings:
     prefix: Path = Path(sys.prefix)
     interpreter: Path = Path(sys.executable)
     log_level: str = "info"
+    log_format: str = "text"
     wait_seconds: float = 20.0
     toolsets: tuple[str, ...] = DEFAULT_TOOLSETS
     smart_async_timeout_seconds: float = 30.0
@@ -58,6 +60,12 @@ class Settings:
 
 def _level(text: str) -> str:
     if text.lower() not in _LOG_LEVELS:
+        raise ValueError
+    return text.lower()
+
+
+def _format(text: str) -> str:
+    if text.lower() not in _LOG_FORMATS:
         raise ValueError
     return text.lower()
 
@@ -99,6 +107,13 @@ VARIABLES: tuple[Variable, ...] = (
         default="info",
         allowed="debug, info, warning or error",
         read=_level,
+    ),
+    Variable(
+        name="PYEXEC_LOG_FORMAT",
+        meaning="How the log goes to stderr; the log in the state folder is JSON in any case.",
+        default="text",
+        allowed="text or json",
+        read=_format,
     ),
     Variable(
         name="PYEXEC_WAIT_SECONDS",
@@ -250,6 +265,7 @@ def load_settings(
         home=own.get("PYEXEC_HOME") or _default_home(environ),
         directory=_directory(directory),
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
+        log_format=own.get("PYEXEC_LOG_FORMAT", "text"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
         toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS if service is None else SERVICE_TOOLSETS),
         smart_async_timeout_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS", 30.0),

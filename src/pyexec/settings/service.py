@@ -15,6 +15,7 @@ from pyexec.domain.service import (
     parse_on_disconnect,
     parse_origins,
     parse_proxies,
+    parse_switch,
 )
 from pyexec.settings.reading import Variable, number, whole
 
@@ -106,6 +107,14 @@ SERVICE_VARIABLES: tuple[Variable, ...] = (
         allowed="an absolute path",
         read=_file,
         limit="audit",
+    ),
+    Variable(
+        name="PYEXEC_TRACES",
+        meaning="Whether it sends traces where OpenTelemetry's variables say; needs `mcp-pyexec[otel]`.",
+        default="off",
+        allowed="on or off",
+        read=parse_switch,
+        limit="traces",
     ),
 )
 
