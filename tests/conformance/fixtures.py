@@ -33,8 +33,6 @@ from mcp_types import (
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg=="
 _SILENCE = b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0@\x1f\0\0@\x1f\0\0\1\0\x08\0data\2\0\0\0\x80\x80"
 WAV = base64.b64encode(_SILENCE)
-    b"RIFF\x26\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x40\x1f\0\0\1\0\x08\0data\2\0\0\0\x80\x80"
-)
 
 TOOL: dict[str, Any] = {"description": "A fixture.", "output_schema": None}
 
@@ -173,9 +171,7 @@ def _add_requests(server: FastMCP) -> None:
         return f"LLM response: {getattr(answer.content, 'text', answer.content)}"
 
     async def ask(context: Context, message: str, schema: dict[str, Any]) -> str:
-        answer = await context.session.elicit_form(
-            message, schema, related_request_id=context.request_id
-        )
+        answer = await context.session.elicit_form(message, schema, related_request_id=context.request_id)
         return f"Elicitation completed: action={answer.action}, content={answer.content}"
 
     @server.tool(**TOOL)

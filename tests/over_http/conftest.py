@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.homes import temporary_home
 from tests.helpers.over_http import Server, serve
 
 
 @pytest.fixture(scope="package")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """The server of all files that set nothing for theirs."""
-    from tests.helpers.homes import temporary_home
-
     with temporary_home() as home:
         async with serve(home, options=["--toolsets", "core,jobs"], env={"PYEXEC_HTTP_BODY_MB": "5"}) as server:
             yield server

@@ -47,7 +47,7 @@ from pyexec.web.events import execution_events
 
 SANDBOXES = "execute"
 RETRY_SECONDS = 5.0
-SETTLE_SECONDS = 10.0
+SETTLE_SECONDS = 2.0
 _ASKED = ("Authorization", "Content-Type", "Last-Event-ID", "Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version")
 _TOLD = ("Mcp-Session-Id", "Retry-After", "WWW-Authenticate", "X-Request-Id")
 
