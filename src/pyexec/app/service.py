@@ -44,6 +44,8 @@ from pyexec.settings import Settings
 from pyexec.settings.service import require_safe
 from pyexec.web.events import PATH as EVENTS_PATH
 from pyexec.web.events import execution_events
+from pyexec.web.openapi import PATH as OPENAPI_PATH
+from pyexec.web.openapi import openapi
 
 SANDBOXES = "execute"
 RETRY_SECONDS = 5.0
@@ -135,6 +137,7 @@ def build_service(
     followers = _Followers(services)
     inner.router.routes += [
         Route("/healthz", healthz),
+        Route(OPENAPI_PATH, openapi),
         Route("/readyz", readyz(drain, services.get)),
         Route(EVENTS_PATH, execution_events(followers.get, identities.principal_of)),
     ]

@@ -16,7 +16,12 @@ from pyexec.observability.requests import begin_request, end_request
 HEADER = b"x-request-id"
 OTHER = "other"
 _EVENTS = re.compile(r"/executions/[^/]+/events")
-_ROUTES: Mapping[str, str] = {MCP_PATH: MCP_PATH, f"{MCP_PATH}/": MCP_PATH, **{path: path for path in ALWAYS}}
+_ROUTES: Mapping[str, str] = {
+    MCP_PATH: MCP_PATH,
+    f"{MCP_PATH}/": MCP_PATH,
+    "/openapi.json": "/openapi.json",
+    **{path: path for path in ALWAYS},
+}
 
 _log = logging.getLogger("pyexec.http")
 
