@@ -103,7 +103,7 @@ def _many(address: str, calls: int) -> Figure:
     rate = CLIENTS * calls / (time.perf_counter() - begun)
     text = "no error" if not errors else f"no error ({len(errors)}: {errors[0]})"
     return Figure(
-        what=f"{CLIENTS} clients x {CALLS} calls", value=rate, unit="calls/s", target=Target(text, not errors)
+        what=f"{CLIENTS} clients x {calls} calls", value=rate, unit="calls/s", target=Target(text, not errors)
     )
 
 

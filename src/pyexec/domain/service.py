@@ -170,4 +170,7 @@ def parse_switch(text: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
+    """Return what stands between commas; `none` is nothing."""
+    if text.strip().lower() == "none":
+        return []
     return [part for piece in text.split(",") if (part := piece.strip())]

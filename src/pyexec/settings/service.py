@@ -22,7 +22,9 @@ from pyexec.settings.reading import Variable, number, whole
 SHORTEST_TOKEN = 16
 
 
-def _token(text: str) -> str:
+def _token(text: str) -> str | None:
+    if text == "none":
+        return None
     if len(text) < SHORTEST_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
         raise ValueError
     return text
