@@ -110,12 +110,14 @@ def parse_hosts(text: str) -> tuple[str, ...]:
     """
     found: list[str] = []
     for part in _parts(text):
+        if "/" in part:
+            raise ValueError(f"no host: {part!r}")
         name = part.lower()
         if name.startswith("["):
             name = name[1:].partition("]")[0]
         elif name.count(":") == 1:
             name = name.partition(":")[0]
-        if not name or "/" in name or "*" in name.removeprefix("*.") or name == "*.":
+        if not name or "*" in name.removeprefix("*.") or name == "*.":
             raise ValueError(f"no host: {part!r}")
         found.append(name)
     return tuple(found)
