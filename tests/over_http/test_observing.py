@@ -42,7 +42,7 @@ class Collector:
                 self.send_response(200)
                 self.end_headers()
 
-            def log_message(self, *_given: Any) -> None:
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
                 pass
 
         self._server = HTTPServer(("127.0.0.1", 0), Handler)
