@@ -6,6 +6,8 @@ from typing import Any
 
 import anyio
 import pytest
+from mcp.server import _streamable_http_modern
+from sse_starlette import EventSourceResponse
 
 from tests.helpers.homes import temporary_home
 from tests.helpers.over_http import LEGACY, Server, handshake, headers, messages, request, serve
@@ -107,6 +109,39 @@ async def test_a_cancelled_call_ends_its_run_and_its_stream_with_one_answer(serv
         assert messages(ping.text)[0]["result"] == {}
 
 
+async def test_another_sessions_call_of_the_same_number_goes_on(server: Server, work: Path) -> None:
+    async with server.http() as http, anyio.create_task_group() as tasks:
+        sessions: list[dict[str, str]] = []
+        for name in ("mine", "theirs"):
+            told = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": LEGACY}
+            begun = await http.post("/mcp", json=handshake(), headers=told)
+            told["Mcp-Session-Id"] = begun.headers["mcp-session-id"]
+            sessions.append(told)
+            (work / name).mkdir()
+
+            async def run(told: dict[str, str] = told, folder: Path = work / name) -> None:
+                await http.post("/mcp", json={**call(folder), "id": 7}, headers=told)
+
+            tasks.start_soon(run)
+            await eventually((work / name / "beat").exists)
+        note = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}}
+        await http.post("/mcp", json=note, headers=sessions[0])
+
+        async with server.client() as client:
+
+            async def running() -> list[str]:
+                listed = await client.call_tool("list_running_jobs", {})
+                return [one["job_id"] for one in (listed.structured_content or {})["result"]]
+
+            async def one_is_left() -> bool:
+                return len(await running()) == 1
+
+            await eventually(one_is_left)
+            beat = (work / "theirs" / "beat").read_text()
+            await eventually(lambda: (work / "theirs" / "beat").read_text() not in ("", beat))
+            await client.call_tool("kill_job", {"job_id": (await running())[0]})
+
+
 async def test_a_client_with_a_handshake_that_is_gone_has_cancelled_nothing(server: Server, work: Path) -> None:
     told = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": LEGACY}
     async with server.http() as http:
@@ -155,3 +190,5 @@ async def test_streams_pass_proxies(server: Server, work: Path) -> None:
             answer = await http.post("/mcp", json=body, headers=told)
             assert answer.headers["x-accel-buffering"] == "no"
             assert "no-cache" in answer.headers["cache-control"]
+    # What keeps a silent stream open; proxies wait for a minute, some for half of one.
+    assert max(_streamable_http_modern._SSE_PING_INTERVAL, EventSourceResponse.DEFAULT_PING_INTERVAL) <= 25

@@ -17,6 +17,11 @@ class Call(NamedTuple):
     request_id: str
 
 
+def _session_of(context: Context) -> str:
+    """Return whose numbers a call's is one of; over stdin and stdout there is one client only."""
+    return context.session_id if context.transport == "streamable-http" else ""
+
+
 def _says_nothing() -> bool | None:
     return None
 
@@ -35,7 +40,7 @@ class CancellationWatch(Middleware):
 
     def begin(self, context: Context) -> Call:
         """Watch a call."""
-        call = Call(context.session_id, context.request_id)
+        call = Call(_session_of(context), context.request_id)
         self._calls[call] = anyio.Event()
         return call
 
@@ -60,7 +65,7 @@ class CancellationWatch(Middleware):
         if context.method == "notifications/cancelled" and context.fastmcp_context is not None:
             # Notifications reach middleware as they came over the wire.
             message = cast("Mapping[str, Any]", context.message)
-            call = Call(context.fastmcp_context.session_id, str(message.get("requestId")))
+            call = Call(_session_of(context.fastmcp_context), str(message.get("requestId")))
             noticed = self._calls.get(call)
             if noticed is not None:
                 noticed.set()
