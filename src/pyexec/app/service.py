@@ -19,7 +19,8 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from pyexec.app.identity import Identities, without_authorization
+from pyexec.app.authorization import open_authorization
+from pyexec.app.identity import Identities, with_authorization, without_authorization
 from pyexec.app.lazy import LazyServices
 from pyexec.app.observing import audit_log, observers, open_traces
 from pyexec.app.warming import warm_sandboxes
@@ -32,8 +33,7 @@ from pyexec.http.drain import Drain, Draining
 from pyexec.http.guard import Guard
 from pyexec.http.health import healthz, readyz
 from pyexec.http.limits import Buckets, RateLimit
-from pyexec.http.metering import PATH as METRICS_PATH
-from pyexec.http.metering import metrics_app, metrics_behind
+from pyexec.http.metering import MetricsBehindToken, metrics_app
 from pyexec.http.record import Record
 from pyexec.http.serving import beside, config_for, listen, serve_until_signalled
 from pyexec.http.streams import StreamWatch, closed_by_client
@@ -74,21 +74,25 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
         InvalidArgumentError: Settings contradict each other, or it cannot listen where it should.
     """
     chosen = settings.service or ServiceSettings()
-    identities = without_authorization()
-    require_safe(chosen, authorized=identities.provider is not None)
+    require_safe(chosen, authorized=settings.authorization.wanted)
     if SANDBOXES in settings.toolsets and settings.sandboxes.wall == "host":
         raise InvalidArgumentError(
             "PYEXEC_WALL is host; over HTTP execute_python runs code in sandboxes only.",
             hint="Leave PYEXEC_WALL out. Tools that run code on this machine are there when named: --toolsets core.",
         )
+    listener = listen(chosen.address, "--http")
+    host, port = listener.getsockname()[:2]
+    url = f"{'https' if chosen.certificate else 'http'}://{Address(host, port)}{MCP_PATH}"
+    authorization = open_authorization(settings.authorization, url, body_limit=chosen.body)
+    identities = without_authorization() if authorization is None else with_authorization(authorization)
     metrics, traces, leaving = Metrics(), open_traces(chosen), Leaving()
     services = LazyServices(settings, observers(audit_log(settings, chosen), metrics, traces))
     server = service_server(settings, services, identities, leaving)
     service = build_service(server, settings, chosen, services, identities, metrics)
     config = config_for(service.app, chosen)
-    listener = listen(chosen.address, "--http")
-    host, port = listener.getsockname()[:2]
-    scheme = "https" if chosen.certificate else "http"
+    said = f"pyexec serves MCP at {url}"
+    if authorization is not None and authorization.development_token is not None:
+        said += f"\nA token to try it out with: {authorization.development_token}"
     try:
         async with AsyncExitStack() as stack:
             if chosen.metrics is not None:
@@ -98,7 +102,7 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
                 listener,
                 service.drain,
                 chosen,
-                started=partial(announce, f"{scheme}://{Address(host, port)}{MCP_PATH}"),
+                started=partial(announce, said),
                 hand_over=leaving.leave,
             )
     finally:
@@ -114,7 +118,9 @@ def service_server(settings: Settings, services: LazyServices, identities: Ident
         identities.principal,
         settings.wait_seconds,
         settings.toolsets,
-        over_http=OverHttp(auth=identities.provider, closed_by_client=closed_by_client, leaving=leaving),
+        auth=identities.provider,
+        checks=identities.checks,
+        over_http=OverHttp(closed_by_client=closed_by_client, leaving=leaving),
     )
 
 
@@ -139,10 +145,8 @@ def build_service(
         Route("/healthz", healthz),
         Route(OPENAPI_PATH, openapi),
         Route("/readyz", readyz(drain, services.get)),
-        Route(EVENTS_PATH, execution_events(followers.get, identities.principal_of)),
+        Route(EVENTS_PATH, execution_events(followers.get, identities.reader_of)),
     ]
-    if chosen.metrics_token is not None:
-        inner.router.routes.append(Route(METRICS_PATH, metrics_behind(chosen.metrics_token, metrics)))
     _attend(inner, settings, chosen, services, followers)
     app: ASGIApp = StreamWatch(inner, drain, frozenset(HANDSHAKE_PROTOCOL_VERSIONS), chosen.on_disconnect)
     app = Draining(Doorway(app), drain)
@@ -154,6 +158,9 @@ def build_service(
             allow_headers=(*_ASKED, SESSION_HEADER),
             expose_headers=_TOLD,
         )
+    if chosen.metrics_token is not None:
+        # Before who asks is found out: this token is none of theirs.
+        app = MetricsBehindToken(app, chosen.metrics_token, metrics)
     return Service(app=Record(Guard(app, chosen), metrics), drain=drain)
 
 

@@ -92,8 +92,8 @@ def _serve_http(settings: Settings) -> None:
     anyio.run(service.serve_http, settings, _announce)
 
 
-def _announce(url: str) -> None:
-    click.echo(f"pyexec serves MCP at {url}", err=True)
+def _announce(said: str) -> None:
+    click.echo(said, err=True)
 
 
 def _flags(http: str | None, options: dict[str, Any]) -> dict[str, Any] | None:

@@ -17,7 +17,6 @@ from pyexec.mcp.listing import Listing
 from pyexec.mcp.running import Desk, ServicesSource
 from pyexec.mcp.toolsets import add_toolsets
 
-
 INSTRUCTIONS = """\
 Runs Python on this machine, with its files and network: local mode is no sandbox.
 run_script_in_dir runs a file or inline code in a directory; run_script_with_dependencies installs packages first.
