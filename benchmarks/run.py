@@ -27,6 +27,7 @@ import listing
 import measuring
 import printing
 import sandboxes
+import service
 import tokens
 from bench import HERE, Bench
 from figures import Figure, table
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "tokens": tokens.measure,
     "imports": imports.measure,
     "exchange": exchange.measure,
+    "service": service.measure,
 }
 
 

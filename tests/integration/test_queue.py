@@ -9,11 +9,12 @@ import anyio
 import pytest
 
 from pyexec.domain.errors import QueueFullError
-from pyexec.domain.executions import Execution
+from pyexec.domain.executions import Execution, ExecutionRequest
+from pyexec.domain.principals import Principal
 from tests.helpers.processes import alive, eventually
 from tests.helpers.waiting import eventually as soon
 from tests.helpers.waiting import with_enough_time
-from tests.integration.engine import Engine, gone, outcome_of
+from tests.integration.engine import WAIT_SECONDS, Engine, gone, outcome_of
 
 MakeEngine = Callable[..., Engine]
 UP = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
@@ -53,6 +54,24 @@ async def test_servers_beside_each_other_share_one_line(make_engine: MakeEngine)
     ended = [await engines[0].wait(execution) for execution in submitted]
 
     require_line(spans_of(ended), 2)
+
+
+async def test_each_user_has_a_line_of_their_own(make_engine: MakeEngine) -> None:
+    engine = make_engine(concurrent=1)
+    first = await engine.submit(UP)
+    others = [await engine.submit("pass") for _ in range(40)]
+    await soon(lambda: engine.stdout(first))
+
+    for number in range(4):
+        user = Principal(issuer="test", subject=f"{number}")
+        mine = await engine.executions.submit(user, ExecutionRequest(script_content="pass", use_uv=False))
+        ended = await engine.executions.wait(user, mine.id, WAIT_SECONDS)
+        assert ended.state == "completed"
+
+    assert {(await engine.get(one)).state for one in others} == {"pending"}
+    for one in reversed(others):
+        await engine.stop(one, "kill")
+    await engine.stop(first, "kill")
 
 
 async def test_the_next_in_line_starts_as_soon_as_a_place_is_free(make_engine: MakeEngine) -> None:

@@ -12,6 +12,7 @@ from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, San
 from pyexec.settings import VARIABLES, Settings, load_settings
 from pyexec.settings.authorization import AUTH_VARIABLES
 from pyexec.settings.reading import Variable
+from pyexec.settings.service import SERVICE_VARIABLES
 
 TRIED = [variable for variable in VARIABLES if variable not in AUTH_VARIABLES]
 """The others are tried in `test_authorization_settings.py`: they belong together."""
@@ -19,6 +20,7 @@ TRIED = [variable for variable in VARIABLES if variable not in AUTH_VARIABLES]
 GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_HOME": ("/somewhere/else", Path("/somewhere/else")),
     "PYEXEC_LOG_LEVEL": ("Debug", "debug"),
+    "PYEXEC_LOG_FORMAT": ("JSON", "json"),
     "PYEXEC_WAIT_SECONDS": ("2.5", 2.5),
     "PYEXEC_TOOLSETS": ("jobs, core", ("core", "jobs")),
     "SMART_ASYNC_TIMEOUT_SECONDS": ("1.5", 1.5),
@@ -62,10 +64,21 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_PACKAGES_SOURCES": ("paths, URLS", ("index", "urls", "paths")),
     "PYEXEC_PACKAGES_MB": ("5", 5 * MEGABYTE),
     "PYEXEC_PACKAGES_FILES": ("50", 50),
+    "PYEXEC_HTTP_HOSTS": ("Example.com:80, *.example.org,[::1]:1", ("example.com", "*.example.org", "::1")),
+    "PYEXEC_HTTP_ORIGINS": ("https://Example.com/, http://a:1", ("https://example.com", "http://a:1")),
+    "PYEXEC_HTTP_BODY_MB": ("1", MEGABYTE),
+    "PYEXEC_HTTP_PROXIES": ("10.0.0.1, 10.1.0.0/16,::1", ("10.0.0.1", "10.1.0.0/16", "::1")),
+    "PYEXEC_HTTP_RATE": ("0", 0),
+    "PYEXEC_DRAIN_SECONDS": ("0.5", 0.5),
+    "PYEXEC_ON_DISCONNECT": (" Detach", "detach"),
+    "PYEXEC_METRICS_TOKEN": ("0123456789abcdef", "0123456789abcdef"),
+    "PYEXEC_AUDIT_LOG": ("/somewhere/audit.jsonl", Path("/somewhere/audit.jsonl")),
+    "PYEXEC_TRACES": ("On", True),
 }
 BAD: dict[str, list[str]] = {
     "PYEXEC_HOME": ["relative/path", ".", "~nobody-of-this-name/x"],
     "PYEXEC_LOG_LEVEL": ["loud", "10"],
+    "PYEXEC_LOG_FORMAT": ["xml"],
     "PYEXEC_WAIT_SECONDS": ["soon", "-1", "3601", "nan", "inf"],
     "PYEXEC_TOOLSETS": ["none", "core jobs", ","],
     "SMART_ASYNC_TIMEOUT_SECONDS": ["soon", "-1", "86401", "nan", "inf"],
@@ -106,6 +119,16 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_PACKAGES_SOURCES": [",", "anywhere", "git"],
     "PYEXEC_PACKAGES_MB": ["0", "1000001", "lots"],
     "PYEXEC_PACKAGES_FILES": ["0", "10000001"],
+    "PYEXEC_HTTP_HOSTS": ["https://example.com", "a*.example.com", "*", "*."],
+    "PYEXEC_HTTP_ORIGINS": ["example.com", "*", "ftp://a", "https://a/path", "null"],
+    "PYEXEC_HTTP_BODY_MB": ["0", "1025"],
+    "PYEXEC_HTTP_PROXIES": ["proxy", "*", "10.0.0.1/8", "10.0.0.256"],
+    "PYEXEC_HTTP_RATE": ["-1", "1000001", "fast"],
+    "PYEXEC_DRAIN_SECONDS": ["-1", "3601", "nan"],
+    "PYEXEC_ON_DISCONNECT": ["kill", "cancel,detach"],
+    "PYEXEC_METRICS_TOKEN": ["short", "with spaces in between", "größer-als-sechzehn"],
+    "PYEXEC_AUDIT_LOG": ["audit.jsonl"],
+    "PYEXEC_TRACES": ["yes", "1"],
 }
 
 
@@ -115,9 +138,14 @@ def value_of(found: Settings, name: str) -> Any:
         if variable.limit.startswith("packages_"):
             return getattr(found.packages, variable.limit.removeprefix("packages_"))
         groups = (found.limits, found.environment_limits, found.file_limits, found.sandboxes)
-        groups = (*groups, found.sandboxes.limits, found.sessions)
+        groups = (*groups, found.sandboxes.limits, found.sessions, found.service)
         return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
     return getattr(found, name.removeprefix("PYEXEC_").lower())
+
+
+def load(name: str, text: str) -> Settings:
+    service = {} if name in {variable.name for variable in SERVICE_VARIABLES} else None
+    return load_settings({name: text}, service=service)
 
 
 def test_every_variable_is_tried_here() -> None:
@@ -128,7 +156,7 @@ def test_every_variable_is_tried_here() -> None:
 def test_a_variable_sets_what_it_says(name: str) -> None:
     text, value = GOOD[name]
 
-    assert value_of(load_settings({name: text}), name) == value
+    assert value_of(load(name, text), name) == value
 
 
 @pytest.mark.parametrize(("name", "text"), [(name, text) for name, texts in BAD.items() for text in texts])
@@ -144,7 +172,8 @@ def test_a_value_that_is_not_allowed_is_refused_with_what_is(name: str, text: st
 
 @pytest.mark.parametrize("name", GOOD)
 def test_an_empty_variable_counts_as_not_set(name: str) -> None:
-    assert value_of(load_settings({name: ""}), name) == value_of(load_settings({}), name)
+    service = {} if name in {variable.name for variable in SERVICE_VARIABLES} else None
+    assert value_of(load(name, ""), name) == value_of(load_settings({}, service=service), name)
 
 
 def test_the_defaults_are_those_of_the_limits_with_four_per_core(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,11 +186,11 @@ def test_the_defaults_are_those_of_the_limits_with_four_per_core(monkeypatch: py
 
 @pytest.mark.parametrize("variable", TRIED, ids=lambda variable: variable.name)
 def test_the_default_that_is_told_is_the_one_that_holds(variable: Variable) -> None:
-    if variable.name in ("PYEXEC_HOME", "PYEXEC_CONCURRENT", "PYEXEC_SANDBOXES_MEMORY"):
+    if variable.name in ("PYEXEC_HOME", "PYEXEC_CONCURRENT", "PYEXEC_SANDBOXES_MEMORY", "PYEXEC_AUDIT_LOG"):
         assert not variable.default.isdecimal()
         return
 
-    assert value_of(load_settings({}), variable.name) == variable.read(variable.default)
+    assert value_of(load(variable.name, ""), variable.name) == variable.read(variable.default)
 
 
 def test_the_usual_packages_of_sandboxes_can_be_added_to_and_the_guest_has_what_it_needs_in_any_case() -> None:

@@ -10,13 +10,15 @@ from pyexec.settings import Settings
 
 if TYPE_CHECKING:
     from pyexec.app.services import Services
+    from pyexec.executions.observing import ExecutionObserver
 
 
 class LazyServices:
     """Opens the services once, whoever asks first."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, observer: "ExecutionObserver | None" = None) -> None:
         self._settings = settings
+        self._observer = observer
         self._lock = anyio.Lock()
         self._services: Services | None = None
 
@@ -24,7 +26,7 @@ class LazyServices:
         """Return the services; the first call opens them, a failed one is tried again by the next."""
         async with self._lock:
             if self._services is None:
-                self._services = await run_sync(_open, self._settings)
+                self._services = await run_sync(_open, self._settings, self._observer)
             return self._services
 
     def close(self) -> None:
@@ -33,7 +35,7 @@ class LazyServices:
             self._services.close()
 
 
-def _open(settings: Settings) -> "Services":
-    services: Services = importlib.import_module("pyexec.app.services").open_services(settings)
+def _open(settings: Settings, observer: "ExecutionObserver | None") -> "Services":
+    services: Services = importlib.import_module("pyexec.app.services").open_services(settings, observer)
     services.launcher.warm()
     return services

@@ -12,6 +12,7 @@ from pyexec.environments.service import EnvironmentService, environment_places
 from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.history import ExecutionsOfSessions
 from pyexec.executions.inside import InsideExecutions
+from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
@@ -47,6 +48,7 @@ class Services:
     executions: ExecutionService
     sessions: SessionService | None
     session_packages: SessionPackages | None
+    settler: Settler
     retention: Retention
     cleanup: Cleanup
     inside: InsideExecutions
@@ -68,8 +70,10 @@ class Services:
         self.database.close()
 
 
-def open_services(settings: Settings) -> Services:
+def open_services(settings: Settings, observer: ExecutionObserver | None = None) -> Services:
     """Open the state folder and put the services together. Blocks on the disk, for some 100 ms on the first use.
+
+    `observer` hears what is run here.
 
     Raises:
         StateUnusableError: The state folder cannot be used.
@@ -81,7 +85,7 @@ def open_services(settings: Settings) -> Services:
     store = ExecutionStore(database)
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
-    settler = Settler(folder, store)
+    settler = Settler(folder, store, observer)
     environments, names = environment_places(folder.environments)
     autosaved = AutosavedScripts(folder, settings.limits.autosaved)
     retention = Retention(folder, store, settler, autosaved, settings.limits)
@@ -124,12 +128,13 @@ def open_services(settings: Settings) -> Services:
         )
     files = SessionFiles(workspaces, settings.file_limits, settings.limits.answer_output)
     executions = ExecutionService(
-        folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits
+        folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits, observer=observer
     )
     return Services(
         executions=executions,
         sessions=sandboxing.sessions if sandboxing else None,
         session_packages=sandboxing.packages if sandboxing else None,
+        settler=settler,
         retention=retention,
         cleanup=Cleanup(folder, retention, autosaved),
         inside=InsideExecutions(

@@ -19,6 +19,8 @@ TOOLSETS: Mapping[str, str] = {
 DEFAULT_TOOLSETS = ("core", "jobs", "scripts", "environments", "benchmarks", "profiles", "quality")
 """What a local server offers when nobody says otherwise."""
 
+SERVICE_TOOLSETS = tuple(name for name in TOOLSETS if name in ("execute", "sessions", "files", "jobs"))
+"""What a server over HTTP offers when nobody says otherwise: nothing that runs on this machine outside a sandbox."""
 
 NAMED_ONLY = frozenset({"execute", "sessions", "files"})
 """Those that `all` does not mean: sandboxes take memory and a second Python, so who wants them says so by name."""

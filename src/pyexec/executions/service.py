@@ -11,7 +11,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.cursors import Cursor
-from pyexec.domain.errors import InvalidArgumentError, NotFoundError
+from pyexec.domain.errors import InvalidArgumentError, NotFoundError, PyexecError
 from pyexec.domain.executions import Execution, ExecutionRequest, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
@@ -19,8 +19,10 @@ from pyexec.domain.progress import Progress
 from pyexec.domain.text import legible
 from pyexec.domain.turns import Turn
 from pyexec.environments.orders import Answer, read_answer
+from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
+from pyexec.observability.requests import note_execution
 from pyexec.sandbox.keepers import StopMode, connect
 from pyexec.sandbox.turns import read_turn
 from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, read_artifact
@@ -57,7 +59,9 @@ class ExecutionService:
         settler: Settler,
         submitter: Submitter,
         limits: ExecutionLimits,
+        observer: ExecutionObserver | None = None,
     ) -> None:
+        self._observer = observer
         self._folder = folder
         self._store = store
         self._settler = settler
@@ -66,7 +70,16 @@ class ExecutionService:
 
     async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
         """See `Submitter.submit`."""
-        return await self._submitter.submit(principal, request)
+        try:
+            execution = await self._submitter.submit(principal, request)
+        except PyexecError as error:
+            if self._observer is not None:
+                await run_sync(self._observer.refused, principal, request, error.code)
+            raise
+        note_execution(execution.id)
+        if self._observer is not None:
+            await run_sync(self._observer.submitted, principal, execution, request)
+        return execution
 
     async def get(self, principal: Principal, execution_id: str) -> Execution:
         """Return an execution as it stands now.

@@ -8,6 +8,7 @@ from pyexec.domain.errors import DiskFullError
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.environments.orders import read_answer
 from pyexec.executions.harnesses import companion_folders
+from pyexec.executions.observing import ExecutionObserver
 from pyexec.sandbox.losses import settle_loss
 from pyexec.sandbox.observations import Observation, observe
 from pyexec.storage.executions import ExecutionStore
@@ -19,20 +20,27 @@ FOLDER_GONE = "Its folder was removed from the state folder, and its output with
 class Settler:
     """Looks at folders, which are the truth, and writes what has changed into the index. Blocks on the disk."""
 
-    def __init__(self, folder: StateFolder, store: ExecutionStore) -> None:
+    def __init__(self, folder: StateFolder, store: ExecutionStore, observer: ExecutionObserver | None = None) -> None:
         self._folder = folder
         self._store = store
+        self._observer = observer
 
     def settle_active(self, owner: str) -> list[Execution]:
         """Settle all that was not known to have ended; return it as it stands now, oldest first."""
         return [self.settle(known) for known in self._store.active(owner)]
+
+    def settle_all(self) -> None:
+        """Settle what everybody has running, for who watches over ends that nobody waits for."""
+        for owner in self._store.owners_of_active():
+            self.settle_active(owner)
 
     def settle(self, execution: Execution) -> Execution:
         """Return an execution as it stands now. One whose keeper is gone without an outcome becomes `lost`."""
         observed = self._explained(_apply(execution, self._observe(execution)))
         with suppress(DiskFullError):  # The folder says it all; the index follows when there is room again.
             if observed.ended:
-                self._store.finish(observed)
+                if self._store.finish(observed) and self._observer is not None:
+                    self._observer.ended(observed)
             elif observed.state != execution.state:
                 self._store.mark_running(observed)
         return observed

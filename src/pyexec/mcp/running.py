@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -13,6 +13,7 @@ from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.principals import Principal
 from pyexec.mcp import results, views
 from pyexec.mcp.cancellations import CancellationWatch
+from pyexec.mcp.leaving import Leaving
 from pyexec.mcp.progress import STEP_SECONDS, Reporter, job
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ class Desk:
     cancellations: CancellationWatch
     wait_seconds: float
     sandboxed: bool
+    leaving: Leaving = field(default_factory=Leaving)
 
 
 async def run(
@@ -160,22 +162,24 @@ async def _wait(
     # Where its own time-out ends it first, what comes of that is worth waiting for.
     ends_itself = 0 < execution.timeout_seconds <= budget
     deadline = math.inf if ends_itself else anyio.current_time() + budget
-    request_id = context.request_id
     reporter = Reporter(context, job(execution.id))
-    desk.cancellations.begin(request_id)
+    call = desk.cancellations.begin(context)
     try:
-        await reporter.begin()
-        while not execution.ended and (left := deadline - anyio.current_time()) > 0:
-            execution = await service.wait_for(execution, min(left, STEP_SECONDS) if reporter.wanted else left)
-            if reporter.wanted:
-                await _report(reporter, service, execution)
+        with desk.leaving.wait() as cut_short:
+            await reporter.begin()
+            while not execution.ended and (left := deadline - anyio.current_time()) > 0:
+                execution = await service.wait_for(execution, min(left, STEP_SECONDS) if reporter.wanted else left)
+                if reporter.wanted:
+                    await _report(reporter, service, execution)
+        if cut_short.cancelled_caught:
+            execution = await service.get(principal, execution.id)
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
-            if await desk.cancellations.was_cancelled(request_id):
+            if await desk.cancellations.was_cancelled(call):
                 await service.stop(principal, execution.id, "cancel", CLIENT_CANCELLED)
         raise
     finally:
-        desk.cancellations.end(request_id)
+        desk.cancellations.end(call)
     return execution
 
 

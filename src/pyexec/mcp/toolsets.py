@@ -34,9 +34,18 @@ ADDERS: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
 """What adds the tools of each toolset to a server; what it is for stands in `domain.toolsets`."""
 
 
-def add_toolsets(server: FastMCP, desk: Desk, names: tuple[str, ...]) -> None:
-    """Add the tools of these toolsets to a server."""
-    for name, adders in ADDERS.items():
+FOR_A_SERVICE: Mapping[str, tuple[Callable[[FastMCP, Desk], None], ...]] = {
+    **ADDERS,
+    "core": (add_run_tools, add_start_tools),
+    # Without `core` there is nothing else to read a job with.
+    "jobs": (add_job_reading_tools, add_job_listing_tools),
+}
+"""The same over HTTP, where `core` is not offered unless it is named."""
+
+
+def add_toolsets(server: FastMCP, desk: Desk, names: tuple[str, ...], *, service: bool = False) -> None:
+    """Add the tools of these toolsets to a server: a local one, or one over HTTP."""
+    for name, adders in (FOR_A_SERVICE if service else ADDERS).items():
         if name in names:
             for add in adders:
                 add(server, desk)

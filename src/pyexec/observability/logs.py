@@ -10,6 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyexec.observability.requests import context_of_logs
+
 MAX_LOG_BYTES = 5 * 1024 * 1024
 LOG_FILES = 3
 
@@ -55,6 +57,7 @@ class _JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "pid": record.process,
+            **context_of_logs(),
             # Masked before it becomes JSON, which writes quotes and line ends of a secret differently.
             "message": self._masker.mask(record.getMessage()),
         }
@@ -72,10 +75,11 @@ class _ShortFormatter(logging.Formatter):
         return self._masker.mask(super().format(record))
 
 
-def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str]) -> None:
+def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str], *, as_json: bool = False) -> None:
     """Send the logs of this process to stderr and, given a folder, to `pyexec.log` in it.
 
-    The file is JSON lines, 0600, rotated at 5 MB; a folder that cannot be written is said once and done without.
+    What goes to stderr is short lines, or JSON like the file's for whoever collects it there. The file is 0600, rotated
+    at 5 MB; a folder that cannot be written is said once and done without.
     """
     masker = Masker(environ)
     root = logging.getLogger()
@@ -83,7 +87,7 @@ def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str
     root.setLevel(logging.WARNING)
     logging.getLogger("pyexec").setLevel(level.upper())
     shown = logging.StreamHandler(sys.stderr)
-    shown.setFormatter(_ShortFormatter(masker))
+    shown.setFormatter(_JsonFormatter(masker) if as_json else _ShortFormatter(masker))
     root.handlers[:] = [shown]
     if folder is None:
         return

@@ -16,19 +16,22 @@ from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
 from pyexec.domain.packages import PackageSettings
 from pyexec.domain.sandboxes import SandboxSettings
+from pyexec.domain.service import ServiceSettings
 from pyexec.domain.sessions import SessionLimits
-from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, SERVICE_TOOLSETS, TOOLSETS, parse_toolsets
 from pyexec.settings.authorization import AUTH_VARIABLES, authorization_settings
 from pyexec.settings.files import FILE_VARIABLES
 from pyexec.settings.packages import PACKAGE_VARIABLES, package_settings
 from pyexec.settings.reading import Variable, number, whole
 from pyexec.settings.sandboxes import SANDBOX_VARIABLES, sandbox_settings
+from pyexec.settings.service import SERVICE_VARIABLES, service_settings
 from pyexec.settings.sessions import SESSION_VARIABLES
 
 Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits, FileLimits)
 
 # What we set for programs, and a server that one of them starts inherits.
 _SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
+_LOG_FORMATS = ("text", "json")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -41,6 +44,7 @@ class Settings:
     prefix: Path = Path(sys.prefix)
     interpreter: Path = Path(sys.executable)
     log_level: str = "info"
+    log_format: str = "text"
     wait_seconds: float = 20.0
     toolsets: tuple[str, ...] = DEFAULT_TOOLSETS
     smart_async_timeout_seconds: float = 30.0
@@ -52,12 +56,19 @@ class Settings:
     file_limits: FileLimits = field(default_factory=FileLimits)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     packages: PackageSettings = field(default_factory=PackageSettings)
+    service: ServiceSettings | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
 
 def _level(text: str) -> str:
     if text.lower() not in _LOG_LEVELS:
+        raise ValueError
+    return text.lower()
+
+
+def _format(text: str) -> str:
+    if text.lower() not in _LOG_FORMATS:
         raise ValueError
     return text.lower()
 
@@ -99,6 +110,13 @@ VARIABLES: tuple[Variable, ...] = (
         default="info",
         allowed="debug, info, warning or error",
         read=_level,
+    ),
+    Variable(
+        name="PYEXEC_LOG_FORMAT",
+        meaning="How the log goes to stderr; the log in the state folder is JSON in any case.",
+        default="text",
+        allowed="text or json",
+        read=_format,
     ),
     Variable(
         name="PYEXEC_WAIT_SECONDS",
@@ -217,11 +235,16 @@ VARIABLES: tuple[Variable, ...] = (
     *FILE_VARIABLES,
     *AUTH_VARIABLES,
     *PACKAGE_VARIABLES,
+    *SERVICE_VARIABLES,
 )
 
 
 def load_settings(
-    environ: Mapping[str, str] | None = None, *, directory: Path | None = None, toolsets: str | None = None
+    environ: Mapping[str, str] | None = None,
+    *,
+    directory: Path | None = None,
+    toolsets: str | None = None,
+    service: Mapping[str, Any] | None = None,
 ) -> Settings:
     """Read the settings from the environment; what the command line says wins.
 
@@ -229,6 +252,8 @@ def load_settings(
         environ: The environment; the process's own when it is left out.
         directory: `--directory`, where relative paths of callers begin.
         toolsets: `--toolsets`, as in the variable of that name.
+        service: What the command line says about a server over HTTP, by the names of `ServiceSettings`; None: there
+            is to be none.
 
     Raises:
         UnsupportedPlatformError: This operating system is not supported.
@@ -245,8 +270,9 @@ def load_settings(
         home=own.get("PYEXEC_HOME") or _default_home(environ),
         directory=_directory(directory),
         log_level=own.get("PYEXEC_LOG_LEVEL", "info"),
+        log_format=own.get("PYEXEC_LOG_FORMAT", "text"),
         wait_seconds=own.get("PYEXEC_WAIT_SECONDS", 20.0),
-        toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS),
+        toolsets=own.get("PYEXEC_TOOLSETS", DEFAULT_TOOLSETS if service is None else SERVICE_TOOLSETS),
         smart_async_timeout_seconds=own.get("SMART_ASYNC_TIMEOUT_SECONDS", 30.0),
         limits=_with(ExecutionLimits(concurrent=(os.cpu_count() or 1) * 4), limits),
         environment_limits=_with(EnvironmentLimits(), limits),
@@ -255,6 +281,7 @@ def load_settings(
         file_limits=_with(FileLimits(), limits),
         authorization=authorization_settings(limits, environ),
         packages=package_settings(limits),
+        service=None if service is None else service_settings(limits, service),
         environ=environ,
         unknown_variables=_unknown(environ),
     )

@@ -133,9 +133,9 @@ class ExecutionStore:
         """Note that one has started; a record that has gone further stays as it is."""
         self._update(_MARK_RUNNING, execution)
 
-    def finish(self, execution: Execution) -> None:
-        """Note the outcome, once; whoever comes second changes nothing."""
-        self._update(_FINISH, execution)
+    def finish(self, execution: Execution) -> bool:
+        """Note the outcome, once; whoever comes second changes nothing. Tell whether this was the first."""
+        return self._update(_FINISH, execution)
 
     def forget(self, owner: str, execution_id: str) -> None:
         """Remove the record of one that was never handed over, as if it had not been asked for."""
@@ -161,6 +161,12 @@ class ExecutionStore:
         with self._database.reading() as connection:
             return list(connection.scalars(select(executions.c.owner).distinct()))
 
+    def owners_of_active(self) -> list[str]:
+        """Return everybody who has a record that is not known to have ended."""
+        query = select(executions.c.owner).where(executions.c.state.in_(sorted(ACTIVE))).distinct()
+        with self._database.reading() as connection:
+            return list(connection.scalars(query))
+
     def known(self, execution_ids: Sequence[str]) -> set[str]:
         """Return which of these ids have a record, whoever owns it."""
         found: set[str] = set()
@@ -170,10 +176,11 @@ class ExecutionStore:
                 found.update(connection.scalars(select(executions.c.id).where(executions.c.id.in_(part))))
         return found
 
-    def _update(self, statement: Update, execution: Execution) -> None:
+    def _update(self, statement: Update, execution: Execution) -> bool:
         values = to_values(execution)
+        given = {"of": execution.owner, "wanted": execution.id, **_changing(values)}
         with self._database.writing() as connection:
-            connection.execute(statement, {"of": execution.owner, "wanted": execution.id, **_changing(values)})
+            return connection.execute(statement, given).rowcount > 0
 
     def _of(self, owner: str, *conditions: ColumnElement[bool]) -> Select[Any]:
         return select(executions).where(executions.c.owner == owner, *conditions)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyexec.domain.cursors import Cursor
 from pyexec.domain.executions import STREAMS, StreamName
 from pyexec_guest import log
 
@@ -26,9 +27,10 @@ class LogFollower:
     the order is exact; bytes that have no mark yet are taken to follow what is known.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, since: Cursor | None = None) -> None:
+        start = since or Cursor()
         self._folder = folder
-        self._positions: dict[StreamName, int] = {"stdout": 0, "stderr": 0}
+        self._positions: dict[StreamName, int] = {"stdout": start.stdout, "stderr": start.stderr}
         self._events_offset = 0
 
     def new(self) -> Iterator[Piece]:

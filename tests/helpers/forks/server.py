@@ -63,6 +63,8 @@ def load(words: list[str]) -> None:
         if name == "serve":
             importlib.import_module("pyexec.app.server")
             importlib.import_module("pyexec.app.services")
+        if "--http" in words:
+            importlib.import_module("pyexec.app.service")
 
 
 def become(connection: socket.socket, request: dict[str, Any], streams: list[int]) -> bool:

@@ -6,12 +6,13 @@ from typing import Any, NoReturn
 import pytest
 
 from pyexec.domain.principals import Principal
-from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, TOOLSETS, parse_toolsets
+from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, SERVICE_TOOLSETS, TOOLSETS, parse_toolsets
 from pyexec.mcp.catalogue import catalogue
-from pyexec.mcp.server import build_server
+from pyexec.mcp.server import OverHttp, build_server
 from pyexec.mcp.toolsets import ADDERS
 
 READ_BY_A_MODEL = 4500
+READ_OF_A_SERVICE = 3000
 WITH_OUTPUT_SCHEMAS = 9000
 
 
@@ -36,6 +37,18 @@ async def test_the_tools_of_a_local_server_leave_a_model_its_context() -> None:
     read = sum(tokens([tool.name, tool.description, tool.parameters]) for tool in tools)
     assert read <= READ_BY_A_MODEL
     assert read + sum(tokens(tool.output_schema) for tool in tools) <= WITH_OUTPUT_SCHEMAS
+
+
+async def test_the_tools_of_a_service_leave_a_model_its_context_and_run_nothing_on_the_host() -> None:
+    over_http = OverHttp(closed_by_client=lambda: None)
+    tools = await build_server(NoServices(), nobody, 20, SERVICE_TOOLSETS, over_http=over_http).list_tools()
+    names = {tool.name for tool in tools}
+    assert {"execute_python", "py_job_status", "get_job_output", "kill_job", "py_list_jobs"} <= names
+    local = await build_server(NoServices(), nobody, 20, DEFAULT_TOOLSETS).list_tools()
+    on_the_host = {tool.name for tool in local} - {tool.name for tool in tools}
+    assert {"run_script_in_dir", "benchmark_scripts", "save_script", "list_environments"} & names == set()
+    assert {"run_script_in_dir", "save_script", "list_environments"} <= on_the_host
+    assert sum(tokens([tool.name, tool.description, tool.parameters]) for tool in tools) <= READ_OF_A_SERVICE
 
 
 async def test_the_size_that_is_told_is_about_the_tokens_there_are() -> None:
