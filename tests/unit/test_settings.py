@@ -8,7 +8,7 @@ import pytest
 from pyexec import settings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
-from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, SandboxSettings
+from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, DataFolder, SandboxSettings
 from pyexec.settings import VARIABLES, Settings, load_settings
 from pyexec.settings.authorization import AUTH_VARIABLES
 from pyexec.settings.reading import Variable
@@ -54,6 +54,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_SANDBOX_PRELOAD": ("default, scipy.stats", (*PRELOADED, "scipy.stats")),
     "PYEXEC_SANDBOX_PYTHON": (" 3.13 ", "3.13"),
     "PYEXEC_SANDBOX_WAIVE": ("CPU, memory", ("memory", "cpu")),
+    "PYEXEC_SANDBOX_DATA": ("a=/srv/a", (DataFolder(name="a", path="/srv/a"),)),
     "PYEXEC_SESSIONS": ("3", 3),
     "PYEXEC_SESSION_WAITING": ("0", 0),
     "PYEXEC_SESSION_IDLE_MINUTES": ("0.5", 30.0),
@@ -109,6 +110,7 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_SANDBOX_PRELOAD": [",", "numpy pandas", "none,numpy", "os:system", "3d"],
     "PYEXEC_SANDBOX_PYTHON": ["python3", "3", "3.11", "2.7.18", " "],
     "PYEXEC_SANDBOX_WAIVE": ["all", "memory cpu", "none,cpu", ","],
+    "PYEXEC_SANDBOX_DATA": ["a", "a=b", "a=/b;", "a=/b,a=/c", ","],
     "PYEXEC_SESSIONS": ["0", "many", "100001"],
     "PYEXEC_SESSION_WAITING": ["-1", "1.5"],
     "PYEXEC_SESSION_IDLE_MINUTES": ["0", "nan", "525601"],

@@ -118,11 +118,13 @@ def parse_wall(text: str) -> WallName:
 
 
 def parse_data(text: str) -> tuple[DataFolder, ...]:
-    """Read `name=/path` with commas between them; behind a path, after `;` each, whom it is for.
+    """Read `name=/path` with commas between them; behind a path, after `;` each, whom it is for. `none` is none.
 
     Raises:
         ValueError: A name or a path is none, or a name comes twice.
     """
+    if text.strip().lower() == NONE:
+        return ()
     found: dict[str, DataFolder] = {}
     for part in text.split(","):
         given, *owners = (piece.strip() for piece in part.split(";"))
