@@ -121,6 +121,7 @@ class OnlyFiles:
     """Services with nothing but files."""
 
     files: SessionFiles
+    sessions: None = None
 
     async def get(self) -> Any:
         return self

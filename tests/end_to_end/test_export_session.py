@@ -50,6 +50,7 @@ class Services:
 
     files: SessionFiles
     exports: SessionExport
+    sessions: None = None
 
     async def get(self) -> Any:
         return self

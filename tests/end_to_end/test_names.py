@@ -18,7 +18,7 @@ def test_each_of_them_is_the_server(module_home: Path, name: str) -> None:
     said = subprocess.run(
         [BIN / name, "--help"], capture_output=True, text=True, env=environment(module_home), check=True
     )
-    assert said.stdout.startswith(f"Usage: {name} [OPTIONS]\n\n  Serve one MCP client over stdin and stdout")
+    assert said.stdout.startswith(f"Usage: {name} [OPTIONS]\n\n  Serve MCP: one client over stdin and stdout")
 
 
 @pytest.mark.parametrize(
