@@ -43,6 +43,7 @@ async def test_a_script_is_measured_and_its_figures_are_numbers(mcp: Mcp, size: 
 
 
 @pytest.mark.case("B132")
+@pytest.mark.exhaustive
 async def test_a_cold_first_run_is_left_out_or_flagged(mcp: Mcp) -> None:
     code = "import os, time\nif not os.path.exists('marker'): time.sleep(1.5); open('marker', 'w').close()"
     warmed = await measured(mcp, script_content=code, runs=9)

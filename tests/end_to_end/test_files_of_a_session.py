@@ -27,6 +27,7 @@ def environments(module_home: Path, pytestconfig: pytest.Config) -> None:
     (module_home / "environments").symlink_to(home / "environments")
 
 
+@pytest.mark.exhaustive
 async def test_code_and_tools_work_on_the_same_files_while_it_lives_and_afterwards(mcp: Mcp) -> None:
     given = {"session_id": "s", "wait_seconds": 250, "timeout_seconds": 200}
     await mcp.client.call_tool("execute_python", {"code": "open('made', 'w').write('inside')", **given})

@@ -201,6 +201,7 @@ async def test_a_syntax_error_is_a_finding_of_whichever_tool_is_asked(mcp: Mcp) 
     assert rules(alone) == [(None, None, None, "error", "bandit", "syntax-error")]
 
 
+@pytest.mark.exhaustive
 async def test_the_type_checker_looks_when_it_is_asked_for(mcp: Mcp) -> None:
     given = {"tools": ["basedpyright"]}
     source = await mcp.get("analyze_code", source="import requests\nx: int = 'a'\ndef f(a): return a\n", **given)

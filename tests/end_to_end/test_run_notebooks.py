@@ -88,6 +88,7 @@ def of_a_session() -> Sequence[Cell]:
     return session_cells.ran(HEADER + session_cells.CELLS[0], *session_cells.CELLS[1:])
 
 
+@pytest.mark.exhaustive
 async def test_an_exported_session_gives_the_same_values(mcp: Mcp, of_a_session: Sequence[Cell]) -> None:
     exported = notebook_of(of_a_session, SessionEnvironment(python_version="3.12.4", lock=""))
     (mcp.directory / "x.ipynb").write_text(exported)

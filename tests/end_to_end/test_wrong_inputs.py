@@ -134,6 +134,7 @@ async def test_time_outs_that_are_allowed_are_taken_as_they_are(mcp: Mcp, second
     await mcp.get("py_prune_jobs", max_age_hours=0)
 
 
+@pytest.mark.exhaustive
 async def test_uv_that_is_not_there_is_said_with_what_to_do(state_home: Path) -> None:
     """An environment without uv, on a machine without it: as after an install with `--no-deps`."""
     bare = state_home.parent / "venv"

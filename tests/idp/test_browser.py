@@ -157,6 +157,7 @@ def test_a_new_person_makes_an_account_and_refuses_and_the_client_learns_just_th
     heading(screen, "Allow The editor?")  # Nothing was remembered: it can be thought over.
 
 
+@pytest.mark.exhaustive
 def test_the_account_page_ends_an_access_and_a_sign_in_elsewhere(
     idp: Operator, client: Application, chromium: Browser, screen: Page
 ) -> None:
@@ -225,6 +226,7 @@ def test_the_keyboard_is_enough_and_shows_where_it_is(idp: Operator, client: App
     heading(screen, "You are signed out")
 
 
+@pytest.mark.exhaustive
 def test_the_dark_has_pages_of_its_own(idp: Operator, client: Application, chromium: Browser) -> None:
     with page(chromium, color_scheme="dark") as screen:
         screen.goto(asking(idp, client, registered(idp, client, "The editor"), Pkce()))
@@ -254,6 +256,7 @@ def test_nothing_needs_javascript(idp: Operator, client: Application, chromium: 
         heading(screen, "You are signed out")
 
 
+@pytest.mark.exhaustive
 def test_a_device_is_connected_and_a_client_signs_the_person_out(
     idp: Operator, client: Application, screen: Page
 ) -> None:

@@ -78,6 +78,7 @@ async def test_a_server_verifies_tokens_without_a_call_to_the_provider(idp: Oper
 
 
 @needs_packages
+@pytest.mark.exhaustive
 def test_mcp_remote_signs_in_and_lists_the_tools(idp: Operator, url: str, tmp_path: Path) -> None:
     printed = run_and_sign_in(
         idp.issuer,
@@ -94,6 +95,7 @@ def test_mcp_remote_signs_in_and_lists_the_tools(idp: Operator, url: str, tmp_pa
 
 @needs_packages
 @pytest.mark.parametrize("era", ["legacy", "modern"])
+@pytest.mark.exhaustive
 def test_the_inspector_signs_in_and_calls_a_tool(idp: Operator, url: str, tmp_path: Path, era: str) -> None:
     printed = run_and_sign_in(
         idp.issuer,

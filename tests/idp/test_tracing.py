@@ -43,6 +43,7 @@ def test_a_span_says_what_was_called_and_how_it_went_and_no_more(site: Site) -> 
     assert "sesame" not in "".join(one.to_json() for one in spans)
 
 
+@pytest.mark.exhaustive
 def test_a_server_sends_its_spans_to_a_collector_and_the_last_ones_at_its_end(tmp_path: Path) -> None:
     arrived: list[tuple[str, bytes]] = []
 

@@ -52,6 +52,7 @@ async def report_of(engine: Engine, execution: Execution) -> Report:
 
 @pytest.mark.needs_uv
 @pytest.mark.case("B133")
+@pytest.mark.exhaustive
 async def test_environments_of_all_variants_are_made_before_anything_is_measured(
     uv_engine: UvEngine, gate: Gate
 ) -> None:

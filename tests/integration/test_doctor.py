@@ -50,7 +50,7 @@ async def test_a_state_folder_that_is_in_use_is_described(make_engine: Callable[
     await engine.run("print('x' * 3_000_000)")
     database = engine.home / "pyexec.db"
     found = by_name(*check_state_folder(settings(engine.home)))
-    assert found["database"].message == "Schema 1."
+    assert found["database"].message == "Schema 2."
     assert "executions: 2.9 MB" in found["what it holds"].details
     engine.close()
     database.rename(engine.home / "aside")

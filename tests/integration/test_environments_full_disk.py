@@ -29,6 +29,7 @@ def engine(uv_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[UvEngine
             subprocess.run(["umount", "--lazy", home], check=True)
 
 
+@pytest.mark.exhaustive
 async def test_it_is_one_sentence_and_nothing_half_stays_and_room_that_is_made_is_used(engine: UvEngine) -> None:
     filler = engine.home / "filler"
     filler.write_bytes(bytes(20 * MB))

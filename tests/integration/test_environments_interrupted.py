@@ -57,6 +57,7 @@ async def test_whatever_is_killed_in_mid_build_nothing_half_is_used(
     await require_made_anew(uv_engine, gate)
 
 
+@pytest.mark.exhaustive
 async def test_those_who_wait_for_a_build_that_is_killed_make_it_themselves(
     make_uv_engine: MakeUvEngine, gate: Gate
 ) -> None:

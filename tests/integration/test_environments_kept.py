@@ -75,6 +75,7 @@ async def test_an_environment_is_not_evicted_while_somebody_uses_it_and_is_after
     assert list((other.home / "environments" / "leases").iterdir()) == []
 
 
+@pytest.mark.exhaustive
 async def test_what_was_not_used_for_the_longest_time_goes_first(make_uv_engine: MakeUvEngine) -> None:
     engine = make_uv_engine(environments_mb=3)
     for name in ("one", "two"):

@@ -94,6 +94,7 @@ async def test_nothing_is_made_in_the_folder_of_a_local_package_whatever_builds_
     assert listing(uv_engine.directory) == before
 
 
+@pytest.mark.exhaustive
 async def test_what_only_the_build_knows_is_asked_of_it_and_nothing_is_left_behind(uv_engine: UvEngine) -> None:
     module = "V = 1\ncomputed = '.'.join(['4', '2'])\n"  # Only by importing it its version is known.
     folder = write(

@@ -70,6 +70,7 @@ async def test_what_is_not_cached_while_uv_is_offline_names_package_and_index(uv
     assert "markupsafe was not found in the cache" in reason
 
 
+@pytest.mark.exhaustive
 async def test_a_resolution_counts_for_as_long_as_is_set(make_uv_engine: MakeUvEngine) -> None:
     engine, impatient = make_uv_engine(), make_uv_engine(fresh_hours=0)
     request = {"dependencies": ["zzlib"], "args": ["zzlib"]}

@@ -133,6 +133,7 @@ async def test_members_of_a_workspace_that_need_each_other_are_found(uv_engine: 
     assert listing(folder) == before
 
 
+@pytest.mark.exhaustive
 async def test_a_virtual_environment_whose_python_does_not_fit_is_not_used(uv_engine: UvEngine) -> None:
     folder = make("virtual environment", uv_engine.directory / "p")
     # It says that it is another Python than the script may run on.

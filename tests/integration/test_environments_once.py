@@ -102,6 +102,7 @@ async def test_progress_can_be_watched(uv_engine: UvEngine, gate: Gate) -> None:
 
 
 @pytest.mark.case("B034")
+@pytest.mark.exhaustive
 async def test_two_projects_side_by_side_never_see_each_others_packages(uv_engine: UvEngine) -> None:
     for name, version in (("a", "2.0.0"), ("b", "1.1.1")):
         folder = uv_engine.directory / name

@@ -189,6 +189,7 @@ def test_where_an_index_may_be_private_each_principal_has_sets_of_their_own(worl
     assert world.said[0] == "resolving 1 requirement"
 
 
+@pytest.mark.exhaustive
 def test_what_comes_from_where_one_caller_says_is_not_remembered_by_uv(world: Packages, uv_cache: Path) -> None:
     allowing = world.with_settings(sources=("index", "other-indexes"))
     with package_index("user", "password") as other:
@@ -212,6 +213,7 @@ def test_a_plan_that_is_ready_is_leased_and_stays_for_as_long(world: Packages) -
     assert not world.store.evict(made.digest, at_once=True)
 
 
+@pytest.mark.exhaustive
 def test_sets_are_removed_in_their_time(world: Packages) -> None:
     offer(world.index, "aged")
     made = world.get("aged")
@@ -319,6 +321,7 @@ def test_links_become_no_links_and_special_bits_are_gone(world: Packages) -> Non
 
 
 @pytest.mark.parametrize("times", [1, 3], ids=["in one file", "in several"])
+@pytest.mark.exhaustive
 def test_more_than_may_be_unpacked_is_refused_and_nothing_of_it_stays(world: Packages, times: int) -> None:
     size = 5_000_000 // times
     name = f"bomb{times}"
@@ -384,6 +387,7 @@ def test_what_a_session_has_stays_and_a_conflict_with_it_names_both(world: Packa
     assert _listing(into) == before
 
 
+@pytest.mark.exhaustive
 def test_packages_that_share_a_folder_are_put_into_it_beside_each_other(world: Packages, tmp_path: Path) -> None:
     offer(world.index, "part_a", files={"space/a/__init__.py": "A = 1\n"})
     offer(world.index, "part_b", files={"space/b/__init__.py": "B = 2\n"})
@@ -434,6 +438,7 @@ def test_a_package_appears_whole_for_who_looks_meanwhile(tmp_path: Path) -> None
     assert seen == {301}
 
 
+@pytest.mark.exhaustive
 def test_a_session_goes_on_having_what_is_removed_from_the_sets(world: Packages, tmp_path: Path) -> None:
     offer(world.index, "lasting")
     into = tmp_path / "session" / "packages"

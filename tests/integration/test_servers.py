@@ -132,6 +132,7 @@ async def test_it_does_not_keep_its_place_in_line(make_server: MakeServer, make_
     assert (await engine.wait(next_in_line)).state == "completed"
 
 
+@pytest.mark.exhaustive
 async def test_a_server_that_was_started_in_the_background_runs_programs_that_can_be_interrupted(
     make_server: MakeServer, engine: Engine
 ) -> None:

@@ -37,6 +37,13 @@ def engine(module_home: Path) -> Iterator[SandboxEngine]:
         yield made
 
 
+@pytest.fixture
+def fresh_home(state_home: Path, module_home: Path, engine: SandboxEngine) -> Path:
+    """A state folder of the test's own, with the environments of the others."""
+    (state_home / "environments").symlink_to(module_home / "environments")
+    return state_home
+
+
 async def end_of(engine: SandboxEngine, session_id: str) -> str:
     """Return why a session has ended, as its user is told."""
     with pytest.raises(SessionEndedError) as told:
@@ -146,8 +153,9 @@ async def test_who_waits_for_a_session_takes_no_place_among_those_that_run(modul
         assert [(await engine.wait(one)).state for one in waiting] == ["completed"] * 3
 
 
-async def test_only_so_many_wait_for_one_session(state_home: Path) -> None:
-    with SandboxEngine(state_home, **SETTINGS, session_waiting=2) as engine:
+@pytest.mark.exhaustive
+async def test_only_so_many_wait_for_one_session(fresh_home: Path) -> None:
+    with SandboxEngine(fresh_home, **SETTINGS, session_waiting=2) as engine:
         holder, _pid = await engine.begin_one("full")
         waiting = [await engine.submit("1", session_id="full") for _ in range(2)]
         with pytest.raises(SessionBusyError, match="2 executions wait for their turn in session 'full'; at most 2 may"):
@@ -256,8 +264,8 @@ async def test_a_session_keeps_the_interpreter_it_was_made_with(engine: SandboxE
         await engine.submit("1", session_id="path", python_version="/usr/bin/python3")
 
 
-async def test_the_one_that_was_not_used_for_the_longest_time_makes_room(state_home: Path) -> None:
-    with SandboxEngine(state_home, **SETTINGS, sessions=2) as engine:
+async def test_the_one_that_was_not_used_for_the_longest_time_makes_room(fresh_home: Path) -> None:
+    with SandboxEngine(fresh_home, **SETTINGS, sessions=2) as engine:
         for name in ("a", "b", "a"):
             await engine.run("x = 1", session_id=name)
         await engine.run("x = 1", session_id="c")
@@ -269,8 +277,8 @@ async def test_the_one_that_was_not_used_for_the_longest_time_makes_room(state_h
             await engine.stop(execution)
 
 
-async def test_one_that_is_idle_for_too_long_ends_and_says_so(state_home: Path) -> None:
-    with SandboxEngine(state_home, **SETTINGS, session_idle_minutes=0.01) as engine:
+async def test_one_that_is_idle_for_too_long_ends_and_says_so(fresh_home: Path) -> None:
+    with SandboxEngine(fresh_home, **SETTINGS, session_idle_minutes=0.01) as engine:
         await engine.run("open('kept', 'w')", session_id="idle")
         eventually(lambda: engine.session_state("idle") == "ended")
         assert await end_of(engine, "idle") == "idle for 1 s"
@@ -285,12 +293,12 @@ async def test_sessions_outlive_the_server_and_the_next_one_finds_them(
     assert len(keepers(module_home)) >= 1
 
 
-async def test_a_killed_keeper_is_told_by_the_next_turn_and_leaves_no_process(state_home: Path) -> None:
-    with SandboxEngine(state_home, **SETTINGS) as engine:
+async def test_a_killed_keeper_is_told_by_the_next_turn_and_leaves_no_process(fresh_home: Path) -> None:
+    with SandboxEngine(fresh_home, **SETTINGS) as engine:
         await engine.run("x = 5", session_id="lost")
         running, pid = await engine.begin_one("running")
-        (keeper,) = keepers(state_home)
-        before = behind(state_home)
+        (keeper,) = keepers(fresh_home)
+        before = behind(fresh_home)
         os.kill(keeper, signal.SIGKILL)
         assert (await engine.wait(running)).state == "lost"
         for name in ("lost", "running"):

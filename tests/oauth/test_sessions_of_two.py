@@ -31,6 +31,7 @@ async def execute(site: Site, who: str, code: str) -> dict[str, Any]:
     return found["structuredContent"]
 
 
+@pytest.mark.exhaustive
 async def test_a_session_is_unknown_to_everybody_else(site: Site) -> None:
     assert (await execute(site, "ada", "x = 'of ada'; open('kept', 'w').write(x); x"))["status"] == "completed"
     bob = site.key.token(site.url, subject="bob")

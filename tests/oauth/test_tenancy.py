@@ -18,7 +18,7 @@ HARMLESS = {
     # What to run, and how.
     *("args", "code", "compare", "constraints", "dependencies", "description", "env_file", "env_vars", "formatter"),
     *("index_url", "job_label", "mode", "module", "python_version", "requires_python", "script_content", "source"),
-    *("show", "stdin", "status_filter", "tools"),
+    *("content", "encoding", "format", "packages", "pattern", "show", "stdin", "status_filter", "tools"),
     # Places on this machine: for tools of the host wall, which a service does not have.
     *("directory", "path", "script_path"),
     # What the caller makes up: names something of the caller's own; see below.

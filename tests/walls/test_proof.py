@@ -162,6 +162,7 @@ def hold_to(patches: pytest.MonkeyPatch, change: Callable[[GroupLimits], GroupLi
     patches.setattr(KeptGroups, "create", lambda self, limits: create(self, change(limits)))
 
 
+@pytest.mark.exhaustive
 def test_control_groups_that_do_not_hold_are_seen(holed: Proof, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patches:
         hold_to(patches, lambda limits: replace(limits, memory=limits.memory * 4))
@@ -187,6 +188,7 @@ def test_two_sandboxes_that_are_one_user_are_seen(holed: Proof, monkeypatch: pyt
     assert list(holed.fails({"user", "namespaces", "randomness", "privileges"})) == ["user"]
 
 
+@pytest.mark.exhaustive
 def test_what_outlives_its_kill_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boxes, "GONE_SECONDS", 0.2)
     monkeypatch.setattr(endings, "GONE_SECONDS", 0.2)
@@ -200,6 +202,7 @@ def test_what_outlives_its_kill_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
         assert set(made.fails({"kill", "survivors", "open-files"})) == {"kill", "survivors"}
 
 
+@pytest.mark.exhaustive
 def test_what_is_let_in_with_the_plan_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with tempfile.TemporaryDirectory(prefix="pe-proof-", dir="/var/tmp") as shared:
         os.chmod(shared, 0o755)
