@@ -26,6 +26,7 @@ LINES = (
 
 
 @pytest.mark.root
+@pytest.mark.exhaustive
 def test_the_wall_is_put_to_the_proof_and_nothing_of_it_stays(run: Command) -> None:
     ran = run("doctor", "--wall", "bubblewrap", "--json")
     checks = {check["id"]: check for check in json.loads(ran.stdout)["checks"]}

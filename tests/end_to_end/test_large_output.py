@@ -32,6 +32,7 @@ async def test_200_megabytes_are_answered_by_head_and_tail_in_bounded_memory(mcp
     assert 40 * MEGABYTE < kept <= 54 * MEGABYTE
 
 
+@pytest.mark.exhaustive
 async def test_a_line_of_10_megabytes_is_read_on_to_its_end(mcp: Mcp) -> None:
     source = "import random\nrandom.seed(1)\nprint(random.randbytes(5_000_000).hex())"
     result = await mcp.run(source, wait_seconds=60)

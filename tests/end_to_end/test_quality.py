@@ -156,6 +156,7 @@ async def test_findings_have_their_place_rule_severity_and_fix_from_the_tools_th
     assert await mcp.total_jobs() == 0
 
 
+@pytest.mark.exhaustive
 async def test_a_folder_is_analysed_by_its_own_settings_and_what_is_installed_in_it_is_left_out(mcp: Mcp) -> None:
     write(
         mcp.directory / "pyproject.toml",
@@ -181,6 +182,7 @@ async def test_a_folder_is_analysed_by_its_own_settings_and_what_is_installed_in
     assert sorted(path.name for path in mcp.directory.iterdir()) == [".venv", "pyproject.toml", "src"]
 
 
+@pytest.mark.exhaustive
 async def test_what_can_be_fixed_safely_is_fixed_when_asked(mcp: Mcp) -> None:
     source = await mcp.get("analyze_code", source=UGLY, tools=["ruff"], fix=True)
     assert (source["fixed"], source["total"]) == (2, 1)

@@ -193,6 +193,7 @@ async def test_a_cancelled_notebook_keeps_what_was_put_out_and_ends_the_kernel(m
     assert (await kept(mcp, job_id))[0] == "before\n"
 
 
+@pytest.mark.exhaustive
 async def test_the_signal_that_ended_the_kernel_is_that_of_the_run(mcp: Mcp) -> None:
     result = await execute(mcp, "print('before')", "import os; os.kill(os.getpid(), 9)")
     assert (result["status"], result["signal"], result["exit_code"]) == ("failed", "SIGKILL", 137)

@@ -61,6 +61,7 @@ class ClickingOAuth(OAuth):
 
 
 @pytest.mark.filterwarnings("ignore:Using in-memory token storage")
+@pytest.mark.exhaustive
 async def test_an_mcp_client_signs_in_at_a_server_that_knows_the_issuer_only(idp: Operator, url: str) -> None:
     async with Client(url, auth=ClickingOAuth(url)) as client:
         found = (await client.call_tool("whoami")).data

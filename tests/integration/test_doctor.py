@@ -88,6 +88,7 @@ def test_the_package_index_is_asked_the_way_environments_are_made(state_home: Pa
     assert (check.status, "127.0.0.1:9" in check.message) == ("fail", True)
 
 
+@pytest.mark.exhaustive
 async def test_client_configurations_are_among_what_is_looked_at(state_home: Path) -> None:
     entry = f'{{"mcpServers": {{"mine": {{"command": "/not/there/pyexec", "env": {{"TOKEN": "{SECRET}"}}}}}}}}'
     (state_home.parent / ".mcp.json").write_text(entry)

@@ -108,6 +108,7 @@ async def test_making_an_environment_has_a_time_of_its_own_and_says_so(
 
 
 @pytest.mark.case("B033")
+@pytest.mark.exhaustive
 async def test_the_time_of_a_program_begins_when_its_environment_is_ready(uv_engine: UvEngine, gate: Gate) -> None:
     execution = await uv_engine.submit("print('ran')", dependencies=[str(gate.project)], timeout_seconds=3)
     gate.wait()

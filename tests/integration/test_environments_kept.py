@@ -128,6 +128,7 @@ async def test_a_named_one_is_kept_and_made_again_from_its_lock_when_its_folder_
     assert digests == {digest}
 
 
+@pytest.mark.exhaustive
 async def test_a_name_is_seen_by_every_server_and_can_be_taken_back(make_uv_engine: MakeUvEngine) -> None:
     one, other = make_uv_engine(), make_uv_engine()
     for version in ("2.0.0", "1.1.1"):  # Given again, it means the new one.

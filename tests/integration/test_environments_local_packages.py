@@ -138,6 +138,7 @@ async def test_a_local_wheel_is_installed_from_a_path_with_spaces_and_a_change_i
     assert await uv_engine.printed_by(VALUE, **request) == "changed"
 
 
+@pytest.mark.exhaustive
 async def test_a_local_package_may_be_named_by_a_file_url_and_have_extras(uv_engine: UvEngine) -> None:
     folder = uv_engine.directory / "lp"
     extras = "[project.optional-dependencies]\nmore = ['iniconfig']\n"
@@ -165,6 +166,7 @@ async def test_a_build_that_fails_is_said_with_the_package_and_all_that_it_told(
     assert listing(folder) == before
 
 
+@pytest.mark.exhaustive
 async def test_a_repository_is_installed_at_a_commit_and_the_result_says_which(uv_engine: UvEngine) -> None:
     folder = project(uv_engine.directory / "repo", "lpkg", modules={"lpkg/__init__.py": "V = 1\n"})
     commit = commit_all(folder)

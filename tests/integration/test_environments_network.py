@@ -99,6 +99,7 @@ async def test_a_proxy_is_used_as_uv_takes_it(uv_engine: UvEngine) -> None:
     assert index.asked[0] == "http://index.invalid/simple/zzlib/"
 
 
+@pytest.mark.exhaustive
 async def test_an_authority_of_ones_own_is_trusted_as_uv_takes_it(uv_engine: UvEngine, tmp_path: Path) -> None:
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     words = ("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")

@@ -74,6 +74,7 @@ async def test_a_virtual_environment_with_a_kernel_is_used_as_it_is(uv_engine: U
     assert uv_engine.folders() == []
 
 
+@pytest.mark.exhaustive
 async def test_a_locked_project_keeps_its_versions_and_gets_what_else_is_needed(
     uv_engine: UvEngine, index: Index
 ) -> None:

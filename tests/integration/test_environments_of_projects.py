@@ -98,6 +98,7 @@ async def test_without_uv_it_is_python_on_the_path_whatever_the_project_has(uv_e
     assert uv_engine.folders() == []
 
 
+@pytest.mark.exhaustive
 async def test_a_lock_says_exactly_what_is_installed_even_when_it_lags_behind_and_a_new_one_is_seen(
     uv_engine: UvEngine,
 ) -> None:

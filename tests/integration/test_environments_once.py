@@ -52,6 +52,7 @@ async def test_four_that_ask_at_once_on_two_servers_get_one_that_is_made_once(
     assert engines[0].folders() == engines[0].complete()
 
 
+@pytest.mark.exhaustive
 async def test_different_requests_that_resolve_to_the_same_share_an_environment(uv_engine: UvEngine) -> None:
     first = await uv_engine.run("", dependencies=["six", "iniconfig==2.0.0"])
     other = await uv_engine.run("", dependencies=["iniconfig<2.0.1", "iniconfig>=2", "six"])
@@ -64,6 +65,7 @@ async def test_different_requests_that_resolve_to_the_same_share_an_environment(
     assert uv_engine.prepared(in_another_order) == []
 
 
+@pytest.mark.exhaustive
 async def test_making_one_is_not_held_up_by_another(uv_engine: UvEngine, gate: Gate) -> None:
     slow = await uv_engine.submit("print('slow')", dependencies=[str(gate.project)])
     gate.wait()

@@ -64,6 +64,7 @@ async def test_requirements_that_exclude_each_other_are_refused_at_once(
         assert one in refusal.value.message
 
 
+@pytest.mark.exhaustive
 async def test_a_yanked_version_is_installed_when_it_is_asked_for_and_the_result_says_so(uv_engine: UvEngine) -> None:
     execution = await uv_engine.run(SHOW, dependencies=["attrs==21.1.0"], args=["attrs"])
 
@@ -126,6 +127,7 @@ async def test_constraints_hold_for_what_comes_along_and_install_nothing_by_them
     assert "iniconfig<2" in reason
 
 
+@pytest.mark.exhaustive
 async def test_an_index_of_ones_own_is_used_in_place_of_the_usual_one(uv_engine: UvEngine) -> None:
     with package_index() as index:
         index.add("iniconfig", "77.0")
@@ -163,6 +165,7 @@ async def test_the_environment_of_a_program_is_first_on_its_path(uv_engine: UvEn
         assert (await uv_engine.printed_by(code, dependencies=["iniconfig"])).split() == ["True", "1"]
 
 
+@pytest.mark.exhaustive
 async def test_packages_of_the_interpreter_are_seen_unless_the_script_names_its_own(uv_engine: UvEngine) -> None:
     home = uv_engine.directory / "venv"
     venv.create(home, with_pip=False)

@@ -53,6 +53,7 @@ async def test_a_setting_by_which_the_same_version_comes_out_otherwise_makes_ano
 
 
 @pytest.mark.case("B031")
+@pytest.mark.exhaustive
 async def test_a_changed_package_is_seen_that_only_another_local_package_names(uv_engine: UvEngine) -> None:
     two = project(uv_engine.directory / "two", "two", modules={"two/__init__.py": "V = 1\n"})
     project(

@@ -119,6 +119,7 @@ async def test_a_server_killed_before_it_handed_over_leaves_an_execution_that_ne
     eventually(lambda: not belonging_to(engine.home))
 
 
+@pytest.mark.exhaustive
 async def test_it_does_not_keep_its_place_in_line(make_server: MakeServer, make_engine: Callable[..., Engine]) -> None:
     engine = make_engine(concurrent=1)
     first = make_server(concurrent=1)

@@ -107,7 +107,8 @@ class Sessions:
 
     def dismiss(self, live: LiveSession, reason: str) -> None:
         """End one that the caller has entered; blocks until nothing of it is left."""
-        live.ended = live.ended or reason
+        with self._lock:
+            live.ended = live.ended or reason
         self._put_away(live)
 
     def end_in(self, folder: Path, reason: str, *, renew: bool) -> bool:
