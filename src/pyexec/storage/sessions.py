@@ -26,6 +26,7 @@ from pyexec.domain.sessions import Session, SessionEnd
 from pyexec.storage import hostile_folders
 from pyexec.storage.json_files import read_json, write_json
 from pyexec.storage.plain_files import write_plain
+from pyexec_guest.keeper.turn import is_locked
 
 KILLED = "lost: the keeper of its sandbox was killed"
 _VERSION = 1
@@ -99,17 +100,7 @@ class SessionFolder:
 
     def is_live(self) -> bool:
         """Tell whether a keeper has its interpreter."""
-        try:
-            fd = os.open(self.path / _LOCK, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        finally:
-            os.close(fd)
-        return False
+        return is_locked(os.fspath(self.path / _LOCK))
 
     def begin(self, keeper: Path, prefix: Path) -> int:
         """Note that its interpreter lives; return the lock, which is to be held as long as it does.
