@@ -37,6 +37,17 @@ def test_a_value_with_richer_forms_is_shown_in_them_and_told_as_text(guest: Gues
     assert (cell.value, cell.kinds, forms(cell)) == ("rich", ["html"], {"text/html": "<i>"})
 
 
+@pytest.mark.parametrize("how", ["for_type(int, ", "for_type_by_name('builtins', 'int', "])
+def test_a_plain_value_is_shown_in_a_form_that_the_program_has_taught(guest: Guest, how: str) -> None:
+    taught = f"get_ipython().display_formatter.formatters['text/html'].{how}lambda n: f'<b>{{n}}</b>')"
+    assert guest.run("6 * 7").kinds == []
+    guest.run(taught)
+    cell = guest.run("6 * 7")
+    assert (cell.value, forms(cell)) == ("42", {"text/html": "<b>42</b>"})
+    guest.run("get_ipython().display_formatter.formatters['text/html'].pop(int)")
+    assert guest.run("6 * 7").kinds == []
+
+
 def test_a_form_that_fails_leaves_the_others_and_a_note(guest: Guest) -> None:
     cell = guest.run("class Half:\n    def _repr_html_(self): 1/0\n    def _repr_latex_(self): return '$y$'\nHalf()")
     assert (cell.turn.status, forms(cell)) == ("ok", {"text/latex": "$y$"})

@@ -31,6 +31,7 @@ _SUFFIXES = {
 _JSON_ENDINGS = ("json", "+json")
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 _LEFT_OUT = ("application/javascript",)
+_PLAIN_TYPES = frozenset({bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple})
 
 _TABLES = (
     (("pandas", "DataFrame"), tables.from_pandas),
@@ -95,6 +96,8 @@ class Displays:
 
     def value(self, value: object) -> None:
         """Show the value of a cell's last expression in its richer forms; its text is told elsewhere."""
+        if type(value) in _PLAIN_TYPES and not self._has_forms(type(value)):
+            return  # Asking IPython's formatters one after the other takes as long as running a short cell.
         data, metadata = self._formatter.format(value, exclude={"text/plain"})
         if data:
             self.published(data, metadata)
@@ -115,6 +118,16 @@ class Displays:
         if rich:
             parts.pop("text/plain", None)
         self._emit({"kind": _kind_of(rich[0] if rich else "text/plain"), "data": parts})
+
+    def _has_forms(self, kind: type) -> bool:
+        """Tell whether the program has taught a formatter a form of a type that has none of itself."""
+        formatter = self._formatter
+        rich = [one for media_type, one in formatter.formatters.items() if media_type != "text/plain"]
+        by_name = (kind.__module__, kind.__name__)
+        return any(
+            kind in one.type_printers or by_name in one.deferred_printers or one.singleton_printers
+            for one in (formatter.ipython_display_formatter, formatter.mimebundle_formatter, *rich)
+        )
 
     # -- types with a form of their own ----------------------------------------------------------------------------
 

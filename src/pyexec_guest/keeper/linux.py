@@ -4,6 +4,7 @@ import ctypes
 import os
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 _PR_SET_PDEATHSIG = 1
@@ -71,6 +72,7 @@ def start_ticks(pid: int) -> int:
     return int(fields[19]) if fields else 0
 
 
+@lru_cache(maxsize=1)
 def boot_id() -> str:
     """Return what tells one boot of the machine from the next: pids and the like mean nothing across it."""
     try:

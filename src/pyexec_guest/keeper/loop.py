@@ -5,14 +5,21 @@ import selectors
 import signal
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 LONGEST_WAIT_SECONDS = 3600.0
 
 
 class Loop:
-    """Waits for whatever happens next and calls whoever asked to hear of it."""
+    """Waits for whatever happens next and calls whoever asked to hear of it.
 
-    def __init__(self) -> None:
+    Args:
+        lock: Held while a reader or writer is called. Who holds it may add and remove some from another thread, and
+            those that were removed are not called any more.
+    """
+
+    def __init__(self, lock: "AbstractContextManager[object] | None" = None) -> None:
+        self._lock = nullcontext() if lock is None else lock
         self.selector = selectors.DefaultSelector()
         self._timers: list[Callable[[float], float | None]] = []
         self._on_signal: dict[int, Callable[[], None]] = {}
@@ -71,8 +78,9 @@ class Loop:
             wait = min(max(0.0, min(moments) - now), LONGEST_WAIT_SECONDS) if moments else None
             registered = self.selector.get_map()
             for key, _events in self.selector.select(wait):
-                if registered.get(key.fd) is key:  # One that was called before it may have taken it out.
-                    key.data()
+                with self._lock:
+                    if registered.get(key.fd) is key:  # One that was called before it may have taken it out.
+                        key.data()
 
     def _serve_signals(self, fd: int) -> None:
         try:

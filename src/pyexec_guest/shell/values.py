@@ -5,9 +5,6 @@ from typing import Any
 
 from pyexec_guest.text import clip, describe
 
-PLAIN_TYPES = frozenset({bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple, type(None)})
-"""Types that have no other form than their text."""
-
 
 class _FullError(Exception):
     """There is more than enough."""

@@ -161,6 +161,9 @@ class SandboxGuard(Guarding):
         session, folders = self.orders.get("session"), shared(self.orders.get("folders") or ())
         packages = read_json(Path(self.folder, PREPARED)).get("package_folder")
         more = Path(packages) if isinstance(packages, str) else None
+        at_once = self._house.stay_at_once(prefix, session, folders, more)
+        if at_once is not None:
+            return at_once
         waiting = _Waiting(lambda: self._house.stay(prefix, session, folders, more), prefix, self._wake)
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
         return waiting.take()

@@ -36,6 +36,9 @@ ORDERS_SECONDS = 30.0
 IDLE_SECONDS = 120.0
 ENDING = "The keeper of the sandboxes was asked to end."
 LOOK_SECONDS = 5.0
+PAUSE_SECONDS = 0.01
+WAITING = 4
+"""So many threads at least wait for the next connection, and one more at most."""
 TAKEN = 3
 
 _log = logging.getLogger(__name__)
@@ -47,23 +50,25 @@ class Keeper:
     def __init__(self, families: Families, sessions: Sessions, server: socket.socket) -> None:
         self._families = families
         self._sessions = sessions
-        self._house = House(families.sandbox, sessions)
+        self._house = House(families, sessions)
         self._server = server
         self._loop = Loop()
         self._lock = threading.Lock()
         self._guards: set[SandboxGuard] = set()
         self._staying: set[socket.socket] = set()
         self._threads: set[threading.Thread] = set()
+        self._waiting = 0
+        self._serving = 0
         self._ending = False
         self._idle_since = time.monotonic()
 
     def run(self) -> None:
         """Serve; returns when everything has ended."""
         self._loop.watch_signals({signal.SIGTERM: self._on_terminate, signal.SIGINT: self._on_terminate})
-        self._loop.add_reader(self._server.fileno(), self._accept)
-        while not self._ending and not self._is_idle():
+        self._await_more()
+        while not self._ends():
             self._loop.run_until(lambda: self._ending, time.monotonic() + LOOK_SECONDS)
-        self._server.close()
+        self._server.shutdown(socket.SHUT_RDWR)  # Closing it would not wake those who wait for a connection.
         with self._lock:
             guards, staying, threads = list(self._guards), list(self._staying), list(self._threads)
         for guard in guards:
@@ -73,31 +78,76 @@ class Keeper:
                 connection.shutdown(socket.SHUT_RDWR)
         for thread in threads:
             thread.join()
+        self._server.close()
         self._sessions.close("lost: the keeper of its sandbox was asked to end")
         self._families.close()
 
     def _on_terminate(self) -> None:
         self._ending = True
 
-    def _is_idle(self) -> bool:
+    def _ends(self) -> bool:
+        """Tell whether it is to end, which it is too when it has been idle for long enough."""
         with self._lock:
-            if self._threads or self._sessions.count():
+            if self._serving or self._sessions.count():
                 self._idle_since = time.monotonic()
-            return time.monotonic() - self._idle_since > IDLE_SECONDS
+            self._ending = self._ending or time.monotonic() - self._idle_since > IDLE_SECONDS
+            return self._ending
 
-    def _accept(self) -> None:
-        with suppress(OSError):
-            connection, _address = self._server.accept()
-            if not may_talk(connection):
-                connection.close()
-                return
-            thread = threading.Thread(target=self._serve, args=(connection,), name="connection")
+    def _await_more(self) -> None:
+        """See that some threads wait for connections: who connects then has not to wait until one has started."""
+        while True:
             with self._lock:
+                if self._ending or self._waiting >= WAITING:
+                    return
+                self._waiting += 1
+                thread = threading.Thread(target=self._accept, name="connection")
                 self._threads.add(thread)
             thread.start()
 
+    def _accept(self) -> None:
+        """Serve connections, one after the other, until there are others enough who wait for one."""
+        while self._begin_serving(connection := self._next()):
+            if connection is not None:
+                self._serve(connection)
+            if not self._end_serving():
+                break
+        with self._lock:
+            self._threads.discard(threading.current_thread())
+
+    def _next(self) -> socket.socket | None:
+        try:
+            return self._server.accept()[0]
+        except OSError:  # It has hung up already, or there are too many descriptors, or this is the end.
+            time.sleep(PAUSE_SECONDS)
+            return None
+
+    def _begin_serving(self, connection: socket.socket | None) -> bool:
+        with self._lock:
+            self._waiting -= 1
+            if self._ending:
+                if connection is not None:
+                    connection.close()  # Nothing has been taken over: whoever it is looks for another keeper.
+                return False
+            self._serving += 1
+            alone = self._waiting == 0
+        if alone:
+            self._await_more()
+        return True
+
+    def _end_serving(self) -> bool:
+        """Tell whether this thread is to wait for another connection."""
+        with self._lock:
+            self._serving -= 1
+            self._idle_since = time.monotonic()
+            if self._waiting > WAITING:
+                return False
+            self._waiting += 1
+            return True
+
     def _serve(self, connection: socket.socket) -> None:
         try:
+            if not may_talk(connection):
+                return
             connection.settimeout(ORDERS_SECONDS)
             request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
             if request == b"k" and len(fds) == 1:
@@ -110,9 +160,6 @@ class Keeper:
             _log.warning("a server was not served to the end: %s", error)
         finally:
             connection.close()
-            with self._lock:
-                self._threads.discard(threading.current_thread())
-                self._idle_since = time.monotonic()
 
     def _guard(self, connection: socket.socket, lock: int) -> None:
         try:
@@ -186,7 +233,6 @@ def _listen(folder: Path) -> socket.socket:
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     bind_in(folder, server)
     server.listen(BACKLOG)
-    server.setblocking(False)
     return server
 
 

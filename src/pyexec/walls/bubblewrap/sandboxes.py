@@ -103,8 +103,23 @@ class Sandboxes:
         """
         asked = limits or self._limits
         box = self._take() if asked == self._limits and tuple(folders) == self._usual else None
-        if box is None:
-            box = self._fork(asked, folders)
+        return self._handed_out(box or self._fork(asked, folders))
+
+    def sandbox_at_once(self, folders: Sequence[Folder] = ()) -> Box | None:
+        """Return a sandbox with the usual limits that is ready, if there is one with these folders.
+
+        Raises:
+            WallUnavailableError: One of the limits cannot be had.
+        """
+        box = self._take() if tuple(folders) == self._usual else None
+        return None if box is None else self._handed_out(box)
+
+    def _handed_out(self, box: Box) -> Box:
+        """Hold a sandbox to its processor time from now on, and remember it.
+
+        Raises:
+            WallUnavailableError: It cannot be held to it.
+        """
         try:
             box.begin()
         except OSError as error:

@@ -1,6 +1,6 @@
 """Where an execution runs: a sandbox of its own, or one that a session keeps."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,8 +11,17 @@ from pyexec.walls.bubblewrap.folders import PACKAGES, Folder
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions, how_it_ended
 
-TakeBox = Callable[[Path, Sequence[Folder]], Box]
-"""Takes the folder of an environment, and folders; returns a sandbox with them that nobody has used, after a while."""
+
+class Boxes(Protocol):
+    """Gives out sandboxes that nobody has used, by the folder of their environment and the folders they have."""
+
+    def sandbox(self, environment: Path, folders: Sequence[Folder] = ()) -> Box:
+        """Return one, after a while."""
+        ...
+
+    def sandbox_at_once(self, environment: Path, folders: Sequence[Folder] = ()) -> Box | None:
+        """Return one that is ready, if there is any."""
+        ...
 
 
 class Stay(Protocol):
@@ -136,12 +145,12 @@ class House:
     """Gives executions their sandboxes.
 
     Args:
-        take_box: Of one that nobody has used.
+        boxes: Sandboxes for one execution each.
         sessions: Those that stay.
     """
 
-    def __init__(self, take_box: TakeBox, sessions: Sessions) -> None:
-        self._take_box = take_box
+    def __init__(self, boxes: Boxes, sessions: Sessions) -> None:
+        self._boxes = boxes
         self._sessions = sessions
 
     def stay(
@@ -159,10 +168,19 @@ class House:
             PyexecError: There is no place; see `Families.sandbox` and `Sessions.enter`.
         """
         if session is None:
-            return OwnSandbox(self._take_box(prefix, [*folders, *_packages(packages)]))
-        folder = SessionFolder(Path(session["folder"]))
-        live = self._sessions.enter(folder, prefix, folders)
+            return OwnSandbox(self._boxes.sandbox(prefix, [*folders, *_packages(packages)]))
+        live = self._sessions.enter(SessionFolder(Path(session["folder"])), prefix, folders)
         return InSession(self._sessions, live)
+
+    def stay_at_once(
+        self, prefix: Path, session: Mapping[str, Any] | None, folders: Sequence[Folder], packages: Path | None = None
+    ) -> Stay | None:
+        """Do the same if nobody has to wait for it; None where `stay` has to, which then also tells what is wrong."""
+        if session is None:
+            box = self._boxes.sandbox_at_once(prefix, [*folders, *_packages(packages)])
+            return None if box is None else OwnSandbox(box)
+        live = self._sessions.enter_at_once(SessionFolder(Path(session["folder"])))
+        return None if live is None else InSession(self._sessions, live)
 
 
 def _packages(packages: Path | None) -> tuple[Folder, ...]:

@@ -67,8 +67,7 @@ class Sessions:
         """
         live = self._free(folder.path)
         if live is not None:
-            self._watching().rise(live)
-            if live.connection.is_open and live.ended is None:
+            if self._is_taken_up(live):
                 return live
             self.dismiss(live, how_it_ended(live.box))
         session = folder.read()
@@ -77,6 +76,18 @@ class Sessions:
         if session.end is not None:
             raise ended_error(session)
         return self._begin(folder, prefix, shared)
+
+    def enter_at_once(self, folder: SessionFolder) -> LiveSession | None:
+        """Return a session like `enter`, if it lives and nobody speaks with it; never blocks."""
+        with self._lock:
+            live = self._live.get(folder.path)
+            if live is None or live.busy or live.ended is not None:
+                return None
+            live.busy = True
+        if self._is_taken_up(live):
+            return live
+        self.dismiss(live, how_it_ended(live.box))
+        return None
 
     def leave(self, live: LiveSession) -> None:
         """Let others have it; it lives on."""
@@ -179,6 +190,11 @@ class Sessions:
             self._sitter.close()
 
     # -- beginning -------------------------------------------------------------------------------------------------
+
+    def _is_taken_up(self, live: LiveSession) -> bool:
+        """Stop watching a session that is ours now; tell whether it can be spoken with."""
+        self._watching().rise(live)
+        return live.connection.is_open and live.ended is None
 
     def _free(self, folder: Path) -> LiveSession | None:
         """Return the live session of a folder once nobody speaks with it, as taken."""

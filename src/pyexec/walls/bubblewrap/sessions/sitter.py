@@ -3,9 +3,7 @@
 import os
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any
 
@@ -17,7 +15,7 @@ _SPEAKS_LATE = ("stdout", "stderr", "display")
 
 
 class Sitter:
-    """Listens to idle sessions, all on one thread.
+    """Listens to idle sessions, all on one thread. Whoever starts or stops that does it at once, on any thread.
 
     Args:
         on_end: Hears of one that has ended by itself, or whose guest said what none of ours says: then why.
@@ -27,37 +25,32 @@ class Sitter:
     def __init__(self, on_end: Callable[[LiveSession, str | None], None], on_look: Callable[[], None]) -> None:
         self._on_end = on_end
         self._on_look = on_look
-        self._loop = Loop()
-        self._errands: deque[Callable[[], None]] = deque()
+        # Not held while `on_end` is called, which takes locks that others have when they call us.
+        self._lock = threading.Lock()
+        self._loop = Loop(self._lock)
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._loop.add_reader(self._woken, self._run_errands)
+        self._loop.add_reader(self._woken, self._on_wake)
         self._closing = False
         self._sitting: dict[LiveSession, set[int]] = {}
+        self._ended: list[tuple[LiveSession, str | None]] = []
         self._thread = threading.Thread(target=self._work, name="sessions")
         self._thread.start()
 
     def sit(self, live: LiveSession) -> None:
         """Watch a session from now on."""
-        self._send(lambda: self._sit(live))
+        with self._lock:
+            self._sit(live)
 
     def rise(self, live: LiveSession) -> None:
-        """Watch it no more; blocks until that is so."""
-        if threading.current_thread() is self._thread:
+        """Watch it no more. That it has ended by itself may still be told."""
+        with self._lock:
             self._rise(live)
-            return
-        done: Future[None] = Future()
-
-        def work() -> None:
-            self._rise(live)
-            done.set_result(None)
-
-        self._send(work)
-        done.result()
 
     def close(self) -> None:
         """Stop watching; blocks."""
         self._closing = True
-        self._send(lambda: None)
+        with suppress(BlockingIOError):
+            os.write(self._waking, b"\0")
         self._thread.join()
         self._loop.close()
         os.close(self._woken)
@@ -66,15 +59,19 @@ class Sitter:
     # -- on its own thread -----------------------------------------------------------------------------------------
 
     def _work(self) -> None:
+        look_at = time.monotonic() + LOOK_SECONDS
         while not self._closing:
-            self._loop.run_until(lambda: self._closing, time.monotonic() + LOOK_SECONDS)
-            self._on_look()
+            self._loop.run_until(lambda: self._closing or bool(self._ended), look_at)
+            while self._ended:
+                self._on_end(*self._ended.pop())
+            if time.monotonic() >= look_at:
+                self._on_look()
+                look_at = time.monotonic() + LOOK_SECONDS
 
-    def _run_errands(self) -> None:
-        with suppress(BlockingIOError):
-            os.read(self._woken, 4096)
-        while self._errands:
-            self._errands.popleft()()
+    def _on_wake(self) -> None:
+        os.read(self._woken, 4096)
+
+    # -- with the lock ---------------------------------------------------------------------------------------------
 
     def _sit(self, live: LiveSession) -> None:
         self._sitting[live] = fds = {*live.box.sandbox.output, live.box.sandbox.news}
@@ -100,7 +97,7 @@ class Sitter:
     def _gone(self, live: LiveSession, why: str | None) -> None:
         if live in self._sitting:
             self._rise(live)
-            self._on_end(live, why)
+            self._ended.append((live, why))
 
     def _take(self, live: LiveSession, frame: dict[str, Any]) -> None:
         if frame.get("t") == "done" and frame.get("turn") in live.turns and isinstance(frame.get("info"), dict):
@@ -109,10 +106,3 @@ class Sitter:
             self._gone(live, f"a frame of type {str(frame.get('t'))[:40]!r} between turns")
             return
         live.say_late(frame, len(str(frame)))
-
-    # -- on any thread ---------------------------------------------------------------------------------------------
-
-    def _send(self, errand: Callable[[], None]) -> None:
-        self._errands.append(errand)
-        with suppress(BlockingIOError):
-            os.write(self._waking, b"\0")
