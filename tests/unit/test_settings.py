@@ -98,7 +98,7 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_ENVIRONMENTS_DAYS": ["-1", "36501", "nan"],
     "PYEXEC_FRESH_HOURS": ["-1", "876001", "nan"],
     "PYEXEC_WALL": ["none", "docker", "host,bubblewrap"],
-    "PYEXEC_SANDBOX_MEMORY": ["255", "1000001", "512MB"],
+    "PYEXEC_SANDBOX_MEMORY": ["127", "1000001", "512MB"],
     "PYEXEC_SANDBOX_CPU": ["0", "1025", "nan", "half"],
     "PYEXEC_SANDBOX_PROCESSES": ["7", "30001", "-1"],
     "PYEXEC_SANDBOX_OPEN_FILES": ["63", "1000001"],

@@ -22,7 +22,7 @@ from pyexec.domain.sandboxes import (
 )
 from pyexec.settings.reading import Variable, number, whole
 
-SMALLEST_MB = 256
+SMALLEST_MB = 128
 """Less is not enough for what is imported ahead, and a little work."""
 
 SANDBOX_VARIABLES: tuple[Variable, ...] = (
