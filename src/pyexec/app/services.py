@@ -9,6 +9,7 @@ from pyexec.environments.interpreters import InterpreterFinder
 from pyexec.environments.packages.sets import PackageStore
 from pyexec.environments.plan import Planner
 from pyexec.environments.service import EnvironmentService, environment_places
+from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.history import ExecutionsOfSessions
 from pyexec.executions.inside import InsideExecutions
@@ -61,12 +62,14 @@ class Services:
     exports: SessionExport
     launcher: Launcher
     walls: tuple[Wall, ...]
+    afterwards: Afterwards
     database: Database
 
     def close(self) -> None:
         """Let go of what this process holds; executions go on."""
         for wall in self.walls:
             wall.close()
+        self.afterwards.close()
         self.database.close()
 
 
@@ -85,7 +88,8 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     store = ExecutionStore(database)
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
-    settler = Settler(folder, store, observer)
+    afterwards = Afterwards()
+    settler = Settler(folder, store, afterwards, observer)
     environments, names = environment_places(folder.environments)
     autosaved = AutosavedScripts(folder, settings.limits.autosaved)
     retention = Retention(folder, store, settler, autosaved, settings.limits)
@@ -157,5 +161,6 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
         exports=SessionExport(history, files),
         launcher=launcher,
         walls=(host, *([sandboxing.wall] if sandboxing else [])),
+        afterwards=afterwards,
         database=database,
     )

@@ -2,6 +2,7 @@
 
 import fcntl
 import logging
+import math
 import os
 import shutil
 import time
@@ -30,6 +31,7 @@ _log = logging.getLogger(__name__)
 HOUR_SECONDS = 3600.0
 FIRST_SWEEP_SECONDS = 30.0
 ORPHAN_SECONDS = 3600.0
+SETTLED_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,15 +94,21 @@ class Retention:
         removed = 0
         with self._alone() as alone:
             if alone:
+                self.recover(before=time.time() - SETTLED_SECONDS)
                 for owner in self._store.owners():
                     removed += self._sweep_owner(owner)
                 removed += self._sweep_orphans()
                 self._autosaved.sweep(self._limits.retention_age)
         return removed
 
-    def recover(self) -> int:
-        """Make records anew for executions that the database does not know; return how many."""
-        folders = {folder.name: folder for folder in self._folder.executions.iterdir()}
+    def recover(self, *, before: float = math.inf) -> int:
+        """Make records anew for executions that the database does not know; return how many. Blocks on the disk.
+
+        Folders that have changed since `before` (seconds since the epoch) are left alone: whoever made one may be just
+        about to note it down.
+        """
+        everything = self._folder.executions.iterdir()
+        folders = {folder.name: folder for folder in everything if before == math.inf or _modified(folder) < before}
         unknown = folders.keys() - self._store.known(list(folders))
         found = [execution for name in unknown if (execution := read_descriptor(folders[name])) is not None]
         return self._store.add_missing(sorted(found, key=lambda execution: execution.created_at))
@@ -139,6 +147,7 @@ class Retention:
                 yield folder
 
     def _discard(self, owner: str, execution_id: str) -> None:
+        self._settler.catch_up()  # It may have ended just now.
         if self._store.remove(owner, [execution_id]):
             shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
 

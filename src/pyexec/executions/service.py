@@ -48,6 +48,16 @@ class Reading:
     output: Output
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReading:
+    """An execution that was a turn of a guest: its output, what it ran in, what the guest said, the files it left."""
+
+    reading: Reading
+    environment: Answer
+    turn: Turn | None
+    artifacts: tuple[Artifact, ...]
+
+
 class ExecutionService:
     """The one way to run something and to look after it. Every call is made for a principal and sees only theirs."""
 
@@ -107,7 +117,7 @@ class ExecutionService:
                     while keeper is not None and (message := await keeper.next()) is not None:
                         if watcher is not None:
                             watcher(str(message.get("phase") or message.get("t")))
-                execution = await self._observed(execution)
+                execution = await run_sync(self._settler.settle_soon, execution)
                 if not execution.ended:  # The keeper is coming or going: its traces settle in a moment.
                     await anyio.sleep(PAUSE_SECONDS)
         return await self._observed(execution)
@@ -190,6 +200,14 @@ class ExecutionService:
             InvalidArgumentError: `max_bytes` is not allowed.
         """
         return await run_sync(self._result, execution, self.output_budget(max_bytes))
+
+    async def cell_of(self, execution: Execution, max_bytes: int | None) -> CellReading:
+        """Return what there is to be told of an execution, as it was last seen, that was a turn of a guest.
+
+        Raises:
+            InvalidArgumentError: `max_bytes` is not allowed.
+        """
+        return await run_sync(self._cell, execution, self.output_budget(max_bytes))
 
     def as_submitted(self, execution: Execution) -> Reading:
         """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""
@@ -305,6 +323,12 @@ class ExecutionService:
         folder = self._folder.execution(execution.id)
         output = read_output(folder, since=None, max_bytes=budget, final=execution.ended)
         return Reading(execution=execution, output=output), read_answer(folder)
+
+    def _cell(self, execution: Execution, budget: int) -> CellReading:
+        folder = self._folder.execution(execution.id)
+        reading, environment = self._result(execution, budget)
+        turn = read_turn(folder)
+        return CellReading(reading=reading, environment=environment, turn=turn, artifacts=list_artifacts(folder))
 
     def _last_runs(self, owner: str, scripts: Sequence[Path]) -> dict[Path, Execution]:
         by_source = {legible(str(path)): path for path in scripts}

@@ -1,16 +1,20 @@
 """Bringing records up to date with what the executions' folders say."""
 
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
 from pyexec.domain.errors import DiskFullError
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.environments.orders import read_answer
+from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.harnesses import companion_folders
 from pyexec.executions.observing import ExecutionObserver
+from pyexec.sandbox.claims import ids_in
 from pyexec.sandbox.losses import settle_loss
 from pyexec.sandbox.observations import Observation, observe
+from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
@@ -20,14 +24,24 @@ FOLDER_GONE = "Its folder was removed from the state folder, and its output with
 class Settler:
     """Looks at folders, which are the truth, and writes what has changed into the index. Blocks on the disk."""
 
-    def __init__(self, folder: StateFolder, store: ExecutionStore, observer: ExecutionObserver | None = None) -> None:
+    def __init__(
+        self,
+        folder: StateFolder,
+        store: ExecutionStore,
+        afterwards: Afterwards,
+        observer: ExecutionObserver | None = None,
+    ) -> None:
         self._folder = folder
         self._store = store
+        self._afterwards = afterwards
         self._observer = observer
 
     def settle_active(self, owner: str) -> list[Execution]:
         """Settle all that was not known to have ended; return it as it stands now, oldest first."""
-        return [self.settle(known) for known in self._store.active(owner)]
+        active = self._store.active(owner)
+        if self._adopt(owner, {execution.id for execution in active}):
+            active = self._store.active(owner)
+        return [self.settle(known) for known in active]
 
     def settle_all(self) -> None:
         """Settle what everybody has running, for who watches over ends that nobody waits for."""
@@ -37,13 +51,37 @@ class Settler:
     def settle(self, execution: Execution) -> Execution:
         """Return an execution as it stands now. One whose keeper is gone without an outcome becomes `lost`."""
         observed = self._explained(_apply(execution, self._observe(execution)))
+        self._note(execution, observed)
+        return observed
+
+    def settle_soon(self, execution: Execution) -> Execution:
+        """Do the same, but for the index: where it has ended that follows in a moment, with nobody waiting for it."""
+        observed = self._explained(_apply(execution, self._observe(execution)))
+        if observed.ended:
+            self._afterwards.do(lambda: self._note(execution, observed))
+        else:
+            self._note(execution, observed)
+        return observed
+
+    def catch_up(self) -> None:
+        """Wait until the index says all that has been seen here."""
+        self._afterwards.catch_up()
+
+    def _adopt(self, owner: str, active: Collection[str]) -> int:
+        """Note down what stands in line, and was handed over by a server that was killed before it could do that."""
+        waiting = ids_in(self._folder.queue(owner)).difference(active)
+        unknown = waiting - self._store.known(sorted(waiting)) if waiting else waiting
+        found = [one for name in unknown if (one := read_descriptor(self._folder.execution(name))) is not None]
+        mine = [one for one in found if one.owner == owner]
+        return self._store.add_missing(sorted(mine, key=lambda one: one.created_at)) if mine else 0
+
+    def _note(self, known: Execution, observed: Execution) -> None:
         with suppress(DiskFullError):  # The folder says it all; the index follows when there is room again.
             if observed.ended:
                 if self._store.finish(observed) and self._observer is not None:
                     self._observer.ended(observed)
-            elif observed.state != execution.state:
+            elif observed.state != known.state:
                 self._store.mark_running(observed)
-        return observed
 
     def _observe(self, execution: Execution) -> Observation:
         folder = self._folder.execution(execution.id)

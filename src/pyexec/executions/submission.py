@@ -24,7 +24,8 @@ from pyexec.executions.placing import place, source_of
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
 from pyexec.executions.ways import Ready, Way
-from pyexec.sandbox.claims import LOCK, claim
+from pyexec.sandbox.claims import LOCK, claim, ids_in
+from pyexec.sandbox.keepers import kill
 from pyexec.sandbox.ports import Launch, Line, Preparing
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.descriptors import write_descriptor
@@ -157,6 +158,10 @@ class Submitter:
 
     def _require_capacity(self, principal: Principal) -> None:
         self._folder.require_room(self._limits.free_disk)
+        # Asking the index takes longer than all else here. Who has left the line has ended, but for those that wait for
+        # their session, which are few (`SessionLimits.waiting`) and have a bound of their own.
+        if len(ids_in(self._folder.queue(principal.key))) < self._limits.queued:
+            return
         waiting = self._store.count_active(principal.key)
         if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
             waiting = sum(not execution.ended for execution in self._settler.settle_active(principal.key))
@@ -187,14 +192,23 @@ class Submitter:
         lines = (Line(folder=queue, entry=None if ready.session else held.entry, slots=self._limits.concurrent),)
         if ready.session:
             lines = (Line(folder=ready.session.folder.queue, entry=held.entry, slots=1), *lines)
+        launch = self._launch(ready, plan, companions, way, lines, held.lock_fd)
         try:
-            self._store.add(execution)
-            way.wall.launch(self._launch(ready, plan, companions, way, lines, held.lock_fd))
+            if execution.request_id is not None:  # Whoever makes the same call must find it.
+                self._store.add(execution)
+            way.wall.launch(launch)
         except PyexecError:
-            self._store.forget(execution.owner, execution.id)
+            if execution.request_id is not None:
+                self._store.forget(execution.owner, execution.id)
             raise
         finally:
             held.release()
+        if execution.request_id is None:  # It runs while this is written.
+            try:
+                self._store.add(execution)
+            except PyexecError:
+                kill(ready.folder, "It could not be noted down.")
+                raise
 
     def _launch(
         self,

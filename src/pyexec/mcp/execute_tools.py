@@ -18,7 +18,7 @@ from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering_execute import render_python
 from pyexec.mcp.results_execute import PythonResult
 from pyexec.mcp.run_tools import RUNS_CODE
-from pyexec.mcp.running import Desk, run_to_reading
+from pyexec.mcp.running import Desk, run_for
 from pyexec.mcp.views_execute import PICTURES, is_picture, picture_part, python_result
 from pyexec.sandbox.guest import GUEST_MAIN
 
@@ -141,15 +141,13 @@ class _Asked(NamedTuple):
 
 async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked: _Asked) -> ToolResult:
     async def work() -> PythonResult:
-        reading, made = await run_to_reading(
-            desk, context, request, wait_seconds=asked.wait_seconds, max_output_bytes=asked.max_output_bytes
-        )
         service = (await desk.services.get()).executions
-        turn = await service.turn_of(reading.execution)
-        artifacts = await service.artifacts(desk.principal(), reading.execution.id)
-        directory = None if request.sandboxed else reading.execution.directory
-        result = python_result(reading, time.time(), made, turn, artifacts, directory)
-        result.pictures.extend(await _pictures(desk, result.job_id, turn))
+        service.output_budget(asked.max_output_bytes)  # Refused before anything runs, not when the output is there.
+        execution = await run_for(desk, context, request, asked.wait_seconds)
+        cell = await service.cell_of(execution, asked.max_output_bytes)
+        directory = None if request.sandboxed else execution.directory
+        result = python_result(cell.reading, time.time(), cell.environment, cell.turn, cell.artifacts, directory)
+        result.pictures.extend(await _pictures(desk, result.job_id, cell.turn))
         return result
 
     return await answer(

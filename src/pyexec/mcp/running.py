@@ -139,13 +139,21 @@ async def run_to_reading(
 ) -> "tuple[Reading, Answer]":
     """Do the same; return what there is to be told."""
     service = (await desk.services.get()).executions
-    principal = desk.principal()
     service.output_budget(max_output_bytes)  # Refused before anything runs, not when the output is there.
-    execution = await service.submit(principal, request)
+    execution = await run_for(desk, context, request, wait_seconds)
     if wait_seconds == 0 and execution.state == "pending":
         return service.as_submitted(execution), await service.environment_of(execution)
-    execution = await _wait(desk, context, service, principal, execution, wait_seconds)
     return await service.result_of(execution, max_output_bytes)
+
+
+async def run_for(desk: Desk, context: Context, request: ExecutionRequest, wait_seconds: float | None) -> Execution:
+    """Submit something and wait for its end, as long as the caller wants to; return it as it stands then."""
+    service = (await desk.services.get()).executions
+    principal = desk.principal()
+    execution = await service.submit(principal, request)
+    if wait_seconds == 0 and execution.state == "pending":
+        return execution
+    return await _wait(desk, context, service, principal, execution, wait_seconds)
 
 
 async def _wait(

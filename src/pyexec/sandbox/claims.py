@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyexec_guest.keeper.turn import is_locked, take_place
+from pyexec_guest.keeper.turn import id_of, is_locked, take_place
 
 LOCK = "lock"
 OUTCOME = "outcome.json"
@@ -34,6 +34,14 @@ def claim(folder: Path, queue: Path, execution_id: str) -> Claim:
         os.close(fd)
         raise
     return Claim(fd, entry)
+
+
+def ids_in(queue: Path) -> set[str]:
+    """Return the executions that have a place in a line, or had one and nobody has tidied up."""
+    try:
+        return {id_of(name) for name in os.listdir(queue) if not name.startswith(".")}
+    except FileNotFoundError:
+        return set()
 
 
 def is_held(folder: Path) -> bool:

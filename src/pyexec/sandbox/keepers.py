@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +40,14 @@ class KeeperConnection:
     def stop(self, mode: StopMode, reason: str) -> None:
         """Ask the keeper to end the execution."""
         self._connection.sendall(protocol.encode({"op": "stop", "mode": mode, "reason": reason}))
+
+
+def kill(folder: Path, reason: str) -> None:
+    """Ask the keeper of an execution, if it has one, to kill it; does not wait for that. Blocks for a moment."""
+    connection = _connect(folder)
+    if connection is not None:
+        with connection, suppress(OSError):
+            KeeperConnection(connection).stop("kill", reason)
 
 
 @asynccontextmanager

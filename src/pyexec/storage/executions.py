@@ -25,7 +25,7 @@ class ExecutionStore:
         self._database = database
 
     def add(self, execution: Execution) -> None:
-        """Store a new record.
+        """Store a new record, unless somebody has found it in its folder and done so meanwhile.
 
         Raises:
             DuplicateRequestError: Its request id is taken.
@@ -34,6 +34,8 @@ class ExecutionStore:
             with self._database.writing() as connection:
                 connection.execute(_INSERT, to_values(execution))
         except IntegrityError as error:
+            if self.get(execution.owner, execution.id) is not None:
+                return
             if execution.request_id is None or self.by_request(execution.owner, execution.request_id) is None:
                 raise
             raise DuplicateRequestError(execution.request_id) from error

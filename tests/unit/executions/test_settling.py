@@ -7,6 +7,7 @@ import pytest
 
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.environments.orders import Answer, write_answer
+from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.settling import FOLDER_GONE, Settler
 from pyexec.sandbox.claims import claim
 from pyexec.storage.database import Database
@@ -28,7 +29,7 @@ class World:
         self.of_it = self.folder.execution(self.record.id)
         self.of_it.mkdir()
         self.store.add(self.record)
-        self.settler = Settler(self.folder, self.store)
+        self.settler = Settler(self.folder, self.store, Afterwards())
 
     def ends(self, values: Mapping[str, object]) -> None:
         (self.of_it / "outcome.json").write_text(json.dumps(values))

@@ -7,6 +7,7 @@ from typing import Any
 from pyexec.domain.executions import Execution, Outcome, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
+from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.retention import Retention
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import Claim, claim
@@ -33,7 +34,7 @@ class World:
         self.held: list[Claim] = []
 
     def retention(self, **limits: Any) -> Retention:
-        settler = Settler(self.folder, self.store)
+        settler = Settler(self.folder, self.store, Afterwards())
         return Retention(self.folder, self.store, settler, self.autosaved, ExecutionLimits(**limits))
 
     def add(
