@@ -28,6 +28,7 @@ import measuring
 import printing
 import sandboxes
 import service
+import sessions
 import tokens
 from bench import HERE, Bench
 from figures import Figure, table
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "listing": listing.measure,
     "burst": burst.measure,
     "sandboxes": sandboxes.measure,
+    "sessions": sessions.measure,
     "tokens": tokens.measure,
     "imports": imports.measure,
     "exchange": exchange.measure,
