@@ -9,6 +9,7 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.app.lazy import LazyServices
+from pyexec.app.loading import nothing_collected
 from pyexec.app.principal import local_principal
 from pyexec.app.warming import warm_sandboxes
 from pyexec.app.wire import claim_stdout
@@ -28,7 +29,8 @@ async def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until it hangs up. What it started goes on."""
     services = LazyServices(settings)
     sandboxed = settings.sandboxes.wall != "host"
-    server = build_server(services, local_principal, settings.wait_seconds, settings.toolsets, sandboxed=sandboxed)
+    with nothing_collected():
+        server = build_server(services, local_principal, settings.wait_seconds, settings.toolsets, sandboxed=sandboxed)
     try:
         async with anyio.create_task_group() as tasks:
             warm = sandboxed and SANDBOXES in settings.toolsets

@@ -1,8 +1,11 @@
 """The structured results of the tools. Sizes are bytes, durations seconds, times ISO 8601 in UTC."""
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from pyexec.domain.executions import State, Strategy
 
@@ -16,6 +19,16 @@ Optional = Annotated[T | None, Field(exclude_if=_is_none)]
 """A field that is left out when it says nothing; others are always there, as null if need be."""
 
 
+class _Outline(GenerateJsonSchema):
+    """Leaves out from the beginning what `slim` drops, but takes time to find: each default has a serializer made."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
 class Result(BaseModel):
     """What every tool answers. `error_code` is set when pyexec refused or failed; `error` says what went wrong."""
 
@@ -27,9 +40,10 @@ class Result(BaseModel):
         return self.model_dump(mode="json")
 
     @classmethod
+    @cache
     def output_schema(cls) -> dict[str, Any]:
         """Return the output schema, short of what models do not need."""
-        return slim(cls.model_json_schema())
+        return slim(cls.model_json_schema(schema_generator=_Outline))
 
 
 # Fields that are null rather than left out.
