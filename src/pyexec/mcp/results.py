@@ -43,7 +43,8 @@ class Result(BaseModel):
     @cache
     def output_schema(cls) -> dict[str, Any]:
         """Return the output schema, short of what models do not need."""
-        return slim(cls.model_json_schema(schema_generator=_Outline))
+        schema = slim(cls.model_json_schema(schema_generator=_Outline))
+        return _in_place(schema, schema.pop("$defs", {}))
 
 
 # Fields that are null rather than left out.
@@ -75,6 +76,18 @@ def _slim_part(key: str, value: Any) -> Any:
     if key not in ("properties", "$defs"):
         return slim(value)
     return {name: slim(item, name) for name, item in cast("dict[str, Any]", value).items()}
+
+
+def _in_place(schema: Any, definitions: dict[str, Any]) -> Any:
+    """Put definitions where they are referred to: not all clients can, and FastMCP loads an HTTP client for it."""
+    if isinstance(schema, list):
+        return [_in_place(item, definitions) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = cast("dict[str, Any]", schema)
+    if "$ref" in parts:
+        return _in_place(definitions[parts["$ref"].removeprefix("#/$defs/")], definitions)
+    return {key: _in_place(value, definitions) for key, value in parts.items()}
 
 
 class LeftoverProcess(BaseModel):
