@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 
 import httpx2
 import pytest
 
-from pyexec_idp import __version__
 from pyexec_idp.settings import VARIABLES
 from tests.idp.served import Operator, operator
 from tests.idp.site import ISSUER, MCP, PASSWORD, SCOPE, Pkce, Site, refused
@@ -21,7 +21,7 @@ def idp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
 
 
 def test_it_says_its_version(idp: Operator) -> None:
-    assert idp.run_alone("--version").stdout.strip() == f"pyexec-idp, version {__version__}"
+    assert idp.run_alone("--version").stdout.strip() == f"pyexec-idp, version {version('pyexec-idp')}"
 
 
 def test_users_are_added_listed_disabled_and_reset(idp: Operator) -> None:

@@ -1,11 +1,11 @@
 """Services on first use: storage is slow to import, and a client's `initialize` must not wait for it."""
 
-import importlib
 from typing import TYPE_CHECKING
 
 import anyio
 from anyio.to_thread import run_sync
 
+from pyexec.app.loading import load
 from pyexec.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +36,6 @@ class LazyServices:
 
 
 def _open(settings: Settings, observer: "ExecutionObserver | None") -> "Services":
-    services: Services = importlib.import_module("pyexec.app.services").open_services(settings, observer)
+    services: Services = load("pyexec.app.services").open_services(settings, observer)
     services.launcher.warm()
     return services

@@ -1,6 +1,5 @@
 """The local MCP server: stdio, one user, no wall."""
 
-import importlib
 import logging
 from contextlib import suppress
 from functools import partial
@@ -9,10 +8,12 @@ import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.app.lazy import LazyServices
+from pyexec.app.loading import load, nothing_collected
 from pyexec.app.principal import local_principal
 from pyexec.app.warming import warm_sandboxes
 from pyexec.app.wire import claim_stdout
 from pyexec.domain.errors import PyexecError
+from pyexec.mcp.first_answer import FirstAnswer
 from pyexec.mcp.server import build_server
 from pyexec.settings import Settings
 
@@ -21,18 +22,28 @@ _log = logging.getLogger(__name__)
 SANDBOXES = "execute"
 """The toolset whose tools run code in sandboxes."""
 
-WARM_UP_AFTER_SECONDS = 0.5
+ALONE_SECONDS = 0.1
+"""For this long after its first answer a client has the server to itself: most ask for the tools at once."""
 
 
 async def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until it hangs up. What it started goes on."""
     services = LazyServices(settings)
     sandboxed = settings.sandboxes.wall != "host"
-    server = build_server(services, local_principal, settings.wait_seconds, settings.toolsets, sandboxed=sandboxed)
+    first_answer = FirstAnswer()
+    with nothing_collected():
+        server = build_server(
+            services,
+            local_principal,
+            settings.wait_seconds,
+            settings.toolsets,
+            sandboxed=sandboxed,
+            checks=[first_answer],
+        )
     try:
         async with anyio.create_task_group() as tasks:
             warm = sandboxed and SANDBOXES in settings.toolsets
-            tasks.start_soon(partial(_look_after, services, warm=warm))
+            tasks.start_soon(partial(_look_after, services, first_answer, warm=warm))
             claim_stdout()
             await server.run_stdio_async(show_banner=False)
             tasks.cancel_scope.cancel()
@@ -44,12 +55,13 @@ def _import_ahead() -> None:
     """Import what FastMCP imports at the first call of a tool, half a second's worth, while nobody waits for it."""
     for name in ("key_value.aio.adapters.pydantic", "key_value.aio.stores.memory"):
         with suppress(ImportError):
-            importlib.import_module(name)
+            load(name)
 
 
-async def _look_after(services: LazyServices, *, warm: bool) -> None:
+async def _look_after(services: LazyServices, first_answer: FirstAnswer, *, warm: bool) -> None:
     """Open the services once the client has had its first answer, have sandboxes ready, then sweep now and then."""
-    await anyio.sleep(WARM_UP_AFTER_SECONDS)
+    await first_answer.given.wait()
+    await anyio.sleep(ALONE_SECONDS)
     await run_sync(_import_ahead)
     try:
         opened = await services.get()

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from pyexec.app.authorization import open_authorization
 from pyexec.app.identity import Identities, with_authorization, without_authorization
 from pyexec.app.lazy import LazyServices
+from pyexec.app.loading import nothing_collected
 from pyexec.app.observing import audit_log, observers, open_traces
 from pyexec.app.warming import warm_sandboxes
 from pyexec.domain.errors import InvalidArgumentError, PyexecError
@@ -87,7 +88,8 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
     identities = without_authorization() if authorization is None else with_authorization(authorization)
     metrics, traces, leaving = Metrics(), open_traces(chosen), Leaving()
     services = LazyServices(settings, observers(audit_log(settings, chosen), metrics, traces))
-    server = service_server(settings, services, identities, leaving)
+    with nothing_collected():
+        server = service_server(settings, services, identities, leaving)
     service = build_service(server, settings, chosen, services, identities, metrics)
     config = config_for(service.app, chosen)
     said = f"pyexec serves MCP at {url}"

@@ -1,11 +1,11 @@
 """The command line. Commands are loaded when they are called: `--help` and the start of a server must be quick."""
 
-import importlib
 import sys
 from typing import NoReturn
 
 import click
 
+from pyexec.app.loading import load
 from pyexec.domain.errors import PyexecError
 
 FAILURE = 1
@@ -61,8 +61,8 @@ def serve_main() -> NoReturn:
 
 def _load(name: str) -> click.Command:
     # Before anything else is imported: the other modules need what only a POSIX system has.
-    importlib.import_module("pyexec.settings").require_supported_platform()
-    command: click.Command = importlib.import_module(f"pyexec.cli.{name}").command
+    load("pyexec.settings").require_supported_platform()
+    command: click.Command = load(f"pyexec.cli.{name}").command
     return command
 
 

@@ -1,6 +1,5 @@
 """`pyexec serve`."""
 
-import importlib
 import logging
 import os
 import sys
@@ -10,6 +9,7 @@ from typing import Any
 import anyio
 import click
 
+from pyexec.app.loading import load
 from pyexec.domain.service import DANGER, DEFAULT_ADDRESS
 from pyexec.observability.logs import configure_logging, take_over
 from pyexec.observability.stacks import dump_on_signal
@@ -81,13 +81,13 @@ def command(directory: Path | None, toolsets: str | None, http: str | None, **op
 def _serve_stdio(settings: Settings) -> None:
     if sys.stdin.isatty():
         click.echo("pyexec speaks MCP on stdin and stdout; an MCP client starts it. Ctrl-C ends it.", err=True)
-    server = importlib.import_module("pyexec.app.server")
+    server = load("pyexec.app.server")
     take_over("fastmcp")
     anyio.run(server.serve_stdio, settings)
 
 
 def _serve_http(settings: Settings) -> None:
-    service = importlib.import_module("pyexec.app.service")
+    service = load("pyexec.app.service")
     take_over("fastmcp")
     anyio.run(service.serve_http, settings, _announce)
 

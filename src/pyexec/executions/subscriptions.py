@@ -4,6 +4,7 @@ import codecs
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import anyio
 from anyio.abc import TaskGroup
@@ -12,8 +13,10 @@ from anyio.to_thread import run_sync
 from pyexec.domain.cursors import Cursor
 from pyexec.domain.executions import Execution, State, StreamName
 from pyexec.domain.principals import Principal
-from pyexec.executions.service import ExecutionService
 from pyexec.storage.follow import LogFollower, Piece
+
+if TYPE_CHECKING:  # It brings the database along, which is loaded beside answering.
+    from pyexec.executions.service import ExecutionService
 
 READERS = 8
 """How many read from the disk at once, however many follow."""
@@ -59,7 +62,7 @@ class Subscriptions:
         tasks: Where the looking is done, one task for each execution that somebody follows.
     """
 
-    def __init__(self, service: ExecutionService, tasks: TaskGroup) -> None:
+    def __init__(self, service: "ExecutionService", tasks: TaskGroup) -> None:
         self._service = service
         self._tasks = tasks
         self._topics: dict[str, _Topic] = {}

@@ -1,8 +1,11 @@
 """The structured results of the tools. Sizes are bytes, durations seconds, times ISO 8601 in UTC."""
 
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, cast
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from pyexec.domain.executions import State, Strategy
 
@@ -16,6 +19,16 @@ Optional = Annotated[T | None, Field(exclude_if=_is_none)]
 """A field that is left out when it says nothing; others are always there, as null if need be."""
 
 
+class _Outline(GenerateJsonSchema):
+    """Leaves out from the beginning what `slim` drops, but takes time to find: each default has a serializer made."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+
 class Result(BaseModel):
     """What every tool answers. `error_code` is set when pyexec refused or failed; `error` says what went wrong."""
 
@@ -27,9 +40,11 @@ class Result(BaseModel):
         return self.model_dump(mode="json")
 
     @classmethod
+    @cache
     def output_schema(cls) -> dict[str, Any]:
         """Return the output schema, short of what models do not need."""
-        return slim(cls.model_json_schema())
+        schema = slim(cls.model_json_schema(schema_generator=_Outline))
+        return _in_place(schema, schema.pop("$defs", {}))
 
 
 # Fields that are null rather than left out.
@@ -61,6 +76,18 @@ def _slim_part(key: str, value: Any) -> Any:
     if key not in ("properties", "$defs"):
         return slim(value)
     return {name: slim(item, name) for name, item in cast("dict[str, Any]", value).items()}
+
+
+def _in_place(schema: Any, definitions: dict[str, Any]) -> Any:
+    """Put definitions where they are referred to: not all clients can, and FastMCP loads an HTTP client for it."""
+    if isinstance(schema, list):
+        return [_in_place(item, definitions) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    parts = cast("dict[str, Any]", schema)
+    if "$ref" in parts:
+        return _in_place(definitions[parts["$ref"].removeprefix("#/$defs/")], definitions)
+    return {key: _in_place(value, definitions) for key, value in parts.items()}
 
 
 class LeftoverProcess(BaseModel):

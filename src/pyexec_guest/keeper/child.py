@@ -5,10 +5,10 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from pyexec_guest.keeper import linux
 
@@ -67,17 +67,14 @@ def start(
     Raises:
         StartError: The working directory or the program is not there, or may not be used.
     """
-    with tempfile.TemporaryFile() if stdin else open(os.devnull, "rb") as source:
-        if stdin:
-            source.write(stdin.encode("utf-8", "surrogateescape"))
-            source.seek(0)
-        out_read, out_write = _output_pipe()
-        err_read, err_write = _output_pipe()
+    with text_file(stdin) if stdin else open(os.devnull, "rb") as source:
+        out_read, out_write = output_pipe()
+        err_read, err_write = output_pipe()
         failure_read, failure_write = os.pipe()
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _become(argv, cwd, env, parent, (source.fileno(), out_write, err_write), failure_write, inherited)
+            _turn_into(argv, cwd, env, parent, (source.fileno(), out_write, err_write), failure_write, inherited)
     for fd in (out_write, err_write, failure_write):
         os.close(fd)
     with open(failure_read, "rb") as failures:
@@ -90,7 +87,7 @@ def start(
     return Child(pid=pid, stdout=out_read, stderr=err_read)
 
 
-def _become(
+def _turn_into(
     argv: "Sequence[str]",
     cwd: str,
     env: "Mapping[str, str]",
@@ -100,20 +97,33 @@ def _become(
     inherited: "int | None",
 ) -> NoReturn:
     """Turn this freshly forked process into the program; say on `failure` why not, when it cannot."""
-    what = "start"
     try:
-        os.setsid()
-        signal.set_wakeup_fd(-1)
-        for number in (*_changed_signals, signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        linux.die_with_parent(signal.SIGKILL, parent)
-        what = f"enter the directory {cwd}"
-        os.chdir(cwd)
+        set_stage(parent)
         for number, fd in enumerate(standard):
             os.dup2(fd, number)
         if inherited is not None:
             os.set_inheritable(inherited, True)
+    except BaseException as error:  # noqa: BLE001 - nothing may escape into a second copy of the keeper
+        os.write(failure, f"could not start: {type(error).__name__}".encode())
+        os._exit(127)
+    become(argv, cwd, env, failure)
+
+
+def set_stage(parent: int) -> None:
+    """Make this freshly forked process one that nothing of its parent sticks to, but that dies with it."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in (*_changed_signals, signal.SIGCHLD, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    linux.die_with_parent(signal.SIGKILL, parent)
+
+
+def become(argv: "Sequence[str]", cwd: str, env: "Mapping[str, str]", failure: int) -> NoReturn:
+    """Turn this process into a program; say on `failure` why not, when it cannot."""
+    what = f"enter the directory {cwd}"
+    try:
+        os.chdir(cwd)
         what = f"run {argv[0]}"
         os.execvpe(argv[0], list(argv), dict(env))
     except OSError as error:
@@ -123,7 +133,21 @@ def _become(
     os._exit(127)
 
 
-def _output_pipe() -> "tuple[int, int]":
+@contextmanager
+def text_file(text: str) -> "Generator[IO[bytes]]":
+    """Open a file that has no name and holds the text, to be read from its beginning."""
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode("utf-8", "surrogateescape"))
+        file.seek(0)
+        yield file
+
+
+def output_pipe() -> "tuple[int, int]":
+    """Return a large pipe, of which the end to read from does not block.
+
+    Raises:
+        StartError: Standard descriptors are closed here.
+    """
     read, write = os.pipe()
     # Both ends must lie above the standard descriptors, or dup2 in the child would overwrite one of them.
     if write <= 2:

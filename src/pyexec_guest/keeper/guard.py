@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from pyexec_guest.keeper import linux
+from pyexec_guest.keeper.ahead import ForkedAhead
 from pyexec_guest.keeper.child import Child, StartError
 from pyexec_guest.keeper.guarding import Guarding, receive_orders
 from pyexec_guest.keeper.guest import CHANNEL, GuestLink
@@ -20,13 +21,13 @@ ORDERS_SECONDS = 30.0
 class Guard(Guarding):
     """Guards one execution whose programs are children of this process."""
 
-    def __init__(self, connection: socket.socket, tree: Tree) -> None:
+    def __init__(self, connection: socket.socket, tree: Tree, ahead: "ForkedAhead | None") -> None:
         orders = receive_orders(connection, ORDERS_SECONDS)
         if orders is None:
             raise SystemExit(0)
         super().__init__(orders, connection)
         self._tree = tree
-        self._supervisor = Supervisor(self.loop, tree, self.stop, self.on_step)
+        self._supervisor = Supervisor(self.loop, tree, self.stop, self.on_step, ahead)
         self.usage = self._supervisor.usage
 
     def run(self) -> None:
@@ -37,6 +38,10 @@ class Guard(Guarding):
     def work(self) -> "dict[str, Any]":
         """See `Guarding.work`."""
         return self.prepare() or self._run()
+
+    def on_line(self) -> None:
+        """See `Guarding.on_line`: there may be hundreds of them."""
+        self._supervisor.let_go()
 
     def abandon(self) -> None:
         """See `Guarding.abandon`."""
@@ -59,9 +64,15 @@ class Guard(Guarding):
         orders = self.orders
         out, err = self.open_pumps()
         timeout: float = orders["timeout"]
-        memory_kills = linux.out_of_memory_kills()
         self.usage = self._supervisor.usage = Usage()  # What preparing took is not the program's.
         link = self._link_to_guest(out, err)
+        memory_kills = 0
+
+        def started(child: Child) -> None:
+            nonlocal memory_kills
+            self._on_start(child)
+            memory_kills = linux.out_of_memory_kills()
+
         try:
             ending = self._supervisor.run(
                 orders["argv"],
@@ -70,7 +81,7 @@ class Guard(Guarding):
                 stdin=orders["stdin"],
                 deadline=time.monotonic() + timeout if timeout else None,
                 pumps=(out, err),
-                on_start=self._on_start,
+                on_start=started,
                 inherited=link.guests_end if link else None,
             )
         except StartError as error:

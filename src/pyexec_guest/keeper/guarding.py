@@ -73,6 +73,9 @@ class Guarding:
         """End whatever of it runs, because nothing can be written any more."""
         raise NotImplementedError
 
+    def on_line(self) -> None:
+        """Take note that others come first."""
+
     def _join(self, folder: str) -> str:
         return turn.take_place(folder, os.path.join(self.folder, LOCK), self.orders["id"])
 
@@ -87,6 +90,7 @@ class Guarding:
                     del lines[0]
                 if not lines:
                     return None
+                self.on_line()
                 look_at = time.monotonic() + QUEUE_LOOK_SECONDS + position * 0.01
             self.loop.run_until(lambda: self.stop.asked or self._queue_changed, look_at)
         return self.cancelled()

@@ -4,7 +4,8 @@ A server starts one and holds the other end of its control socket. Each request 
 descriptors: the connection on which the keeper gets its orders, and the lock that says it lives. Orders never pass
 through the launcher, so no keeper inherits what another was told. Keepers are nobody's children: they live on when
 the launcher and the server are gone. The one that waits has its control group made and entered already, which costs
-more than all the rest of a start; it leaves with the launcher.
+more than all the rest of a start, and has forked the process that will become the program; it leaves with the
+launcher.
 """
 
 import encodings.ascii
@@ -15,8 +16,10 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import suppress
 
 from pyexec_guest.keeper import cgroup
+from pyexec_guest.keeper.ahead import ForkedAhead
 from pyexec_guest.keeper.child import remember_changed_signals
 from pyexec_guest.keeper.guard import Guard
 from pyexec_guest.keeper.tree import GROUP_PREFIX, Tree
@@ -87,20 +90,25 @@ def _fork_spare(control: socket.socket) -> socket.socket:
 def _wait_and_guard(requests: socket.socket) -> None:
     """Be a keeper, once somebody has something to guard."""
     tree = Tree()
+    ahead: ForkedAhead | None = None
     try:
+        with suppress(OSError):  # Too many processes; that may be over when it is needed.
+            ahead = ForkedAhead([requests])
         _request, fds, _flags, _address = socket.recv_fds(requests, 1, 2)
         requests.close()
         if len(fds) == 2:
             for fd in fds:
                 os.set_inheritable(fd, False)
-            _guard(socket.socket(fileno=fds[0]), tree)
+            _guard(socket.socket(fileno=fds[0]), tree, ahead)
     finally:
+        if ahead is not None:
+            ahead.release()
         tree.close()
 
 
-def _guard(connection: socket.socket, tree: Tree) -> None:
+def _guard(connection: socket.socket, tree: Tree, ahead: "ForkedAhead | None") -> None:
     """Guard one execution; a fault of ours is noted beside its log, since nobody reads this process's stderr."""
-    guard = Guard(connection, tree)
+    guard = Guard(connection, tree, ahead)
     try:
         guard.run()
     except BaseException:

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyexec_guest.keeper import child as children
 from pyexec_guest.keeper import linux
+from pyexec_guest.keeper.ahead import ForkedAhead
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
 from pyexec_guest.keeper.tree import Tree
@@ -58,10 +59,21 @@ class Usage:
 
 
 class Supervisor:
-    """Runs programs one after the other; everything they start belongs to one tree."""
+    """Runs programs one after the other; everything they start belongs to one tree.
 
-    def __init__(self, loop: Loop, tree: Tree, stop: StopRequest, on_step: "Callable[[str, str | None], None]") -> None:
+    `ahead`, if any, becomes the first of them.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        tree: Tree,
+        stop: StopRequest,
+        on_step: "Callable[[str, str | None], None]",
+        ahead: "ForkedAhead | None",
+    ) -> None:
         self.usage = Usage()
+        self._ahead = ahead
         self._loop = loop
         self._tree = tree
         self._stop = stop
@@ -87,7 +99,10 @@ class Supervisor:
         Raises:
             StartError: It could not be started.
         """
-        child = children.start(argv, cwd=cwd, env=env, stdin=stdin, inherited=inherited)
+        child = self._start_from_ahead(argv, cwd, env, stdin) if inherited is None else None
+        if child is None:
+            self.let_go()
+            child = children.start(argv, cwd=cwd, env=env, stdin=stdin, inherited=inherited)
         self._child = child
         self._tree.leader = child.pid
         self._has_children = True
@@ -110,6 +125,18 @@ class Supervisor:
         ending.exit_code, ending.signal = children.exit_of(signal.SIGKILL if child.status is None else child.status)
         return ending
 
+    def let_go(self) -> None:
+        """Do without the process that was forked ahead: nothing is started, or not soon."""
+        if self._ahead is not None:
+            self._ahead.release()
+            self._ahead = None
+
+    def _start_from_ahead(
+        self, argv: "Sequence[str]", cwd: str, env: "Mapping[str, str]", stdin: "str | None"
+    ) -> "children.Child | None":
+        ahead, self._ahead = self._ahead, None
+        return None if ahead is None else ahead.become(argv, cwd=cwd, env=env, stdin=stdin)
+
     def reap(self) -> None:
         """Take note of every child that has ended."""
         while True:
@@ -123,6 +150,9 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            if self._ahead is not None and pid == self._ahead.pid:
+                self._ahead.reaped = True
+                continue
             if self._child is not None and pid == self._child.pid:
                 self._child.status = status
             self.usage.user_seconds += usage.ru_utime

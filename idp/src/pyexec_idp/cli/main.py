@@ -6,7 +6,6 @@ from typing import NoReturn, cast
 
 import click
 
-from pyexec_idp import __version__
 from pyexec_idp.domain.errors import IdentityError
 
 FAILURE = 1
@@ -40,7 +39,7 @@ class _LazyGroup(click.Group):
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="pyexec-idp")
+@click.version_option(package_name="pyexec-idp", prog_name="pyexec-idp")
 def root() -> None:
     """The identity provider. Settings are environment variables: PYEXEC_IDP_ISSUER, PYEXEC_IDP_HOME and others."""
 
