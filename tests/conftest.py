@@ -138,8 +138,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have programs be interrupted as ever, though a shell has what it starts in the background ignore that."""
-    if config.cache is not None and not hasattr(config, "workerinput"):
+    """Prepare what all tests find around them; workers of xdist find what their controller has prepared.
+
+    Programs can be interrupted as ever, though a shell has what it starts in the background ignore that.
+    """
+    if config.pluginmanager.hasplugin("cacheprovider") and not hasattr(config, "workerinput"):
         keep(KEPT, config.cache.mkdir("."))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
