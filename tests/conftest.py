@@ -1,5 +1,6 @@
 """What every test shares."""
 
+import gc
 import os
 import signal
 import sys
@@ -13,6 +14,7 @@ from _pytest.pathlib import import_path
 
 from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
+from tests.helpers.kept import keep
 
 # What pytest makes of the tests is kept, whatever the environment says for programs: every worker would make it anew.
 sys.dont_write_bytecode = False
@@ -44,6 +46,16 @@ def module_home() -> Iterator[Path]:
     with temporary_home() as home:
         yield home
 
+
+@pytest.fixture(scope="module")
+def kept_environments(module_home: Path, pytestconfig: pytest.Config) -> None:
+    """The state folder of the file has the environments that others have made, in this run or before."""
+    assert pytestconfig.cache is not None
+    (module_home / "environments").symlink_to(pytestconfig.cache.mkdir("environments"))
+
+
+# Folders of the cache that are the same for all clones.
+KEPT = ("environments", "guest", "sandbox-packages", "usual-packages")
 
 # Markers whose tests are left out unless the option of the same name is given.
 ON_REQUEST = {
@@ -96,6 +108,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: "unit" in item.path.parts)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from looking through all tests and modules again and again: they stay to the end."""
+    gc.freeze()
+
+
 def _note_left_out(config: pytest.Config, number: int) -> None:
     """Remember it; a worker of xdist tells its controller, which has collected nothing itself."""
     config.stash[_left_out] = number
@@ -119,8 +137,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f'{tests} left out; they run with make test ARGS="--exhaustive".')
 
 
-def pytest_configure() -> None:
-    """Have programs be interrupted as ever, though a shell has what it starts in the background ignore that."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare what all tests find around them; workers of xdist find what their controller has prepared.
+
+    Programs can be interrupted as ever, though a shell has what it starts in the background ignore that.
+    """
+    if config.pluginmanager.hasplugin("cacheprovider") and not hasattr(config, "workerinput"):
+        keep(KEPT, config.cache.mkdir("."))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

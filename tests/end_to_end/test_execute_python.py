@@ -14,7 +14,7 @@ from tests.helpers.waiting import with_enough_time
 
 SERVER_ENV = {"PYEXEC_TOOLSETS": "default,execute", "PYEXEC_WALL": "host"}
 
-pytestmark = pytest.mark.needs_uv
+pytestmark = [pytest.mark.needs_uv, pytest.mark.usefixtures("kept_environments")]
 
 PATIENT = {"wait_seconds": 150}
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]{200,}")

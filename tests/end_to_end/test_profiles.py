@@ -14,7 +14,7 @@ from tests.helpers.commands import Command
 from tests.helpers.mcp import Mcp
 from tests.helpers.waiting import with_enough_time
 
-pytestmark = pytest.mark.needs_uv
+pytestmark = [pytest.mark.needs_uv, pytest.mark.usefixtures("kept_environments")]
 
 SERVER_ENV: dict[str, str] = {}
 # Small packages, of which memray brings along another version of the first.

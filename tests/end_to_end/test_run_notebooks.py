@@ -23,7 +23,7 @@ from tests.helpers.notebooks import outputs_of, write_notebook
 from tests.helpers.processes import alive
 from tests.helpers.waiting import eventually, with_enough_time
 
-pytestmark = pytest.mark.needs_uv
+pytestmark = [pytest.mark.needs_uv, pytest.mark.usefixtures("kept_environments")]
 
 SERVER_ENV = {"NO_COLOR": ""}
 PNG = base64.b64decode(

@@ -10,7 +10,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -64,8 +64,10 @@ def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, 
 
 def require_no_process_of_any_home() -> None:
     """Fail when an execution is still there in a home that is in use; its servers may be."""
+    running = list(_all_that_name(_homes))
     for home in list(_homes):
-        require_no_process(home, servers_may_live=True)
+        if any(not process.is_server for process in _belonging_to(home, running)):
+            require_no_process(home, servers_may_live=True)
 
 
 def require_no_process(home: Path, *, servers_may_live: bool) -> None:
@@ -88,9 +90,13 @@ def processes_of(home: Path) -> list[Process]:
 
     The launcher of a server, and the keeper that waits for work, count as part of the server.
     """
+    return _belonging_to(home, _all_that_name([home]))
+
+
+def _belonging_to(home: Path, candidates: Iterable[tuple[int, bytes, bytes]]) -> list[Process]:
     found: dict[int, Process] = {}
     parents: dict[int, int] = {}
-    for pid, environ, command in _all_that_name(home):
+    for pid, environ, command in candidates:
         try:
             fields = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         except OSError:
@@ -137,12 +143,14 @@ def _holds(pid: int, home: Path) -> bool:
     return any(link.startswith(f"{home}/executions/") for link in links)
 
 
-def _all_that_name(home: Path) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield processes whose environment or command line, which come along, have the home's path in them.
+def _all_that_name(homes: Collection[Path]) -> Iterator[tuple[int, bytes, bytes]]:
+    """Yield processes whose environment or command line, which come along, have a home's path in them.
 
     This looks at every process of the machine after every test, so it does as little as that takes.
     """
-    path = os.fsencode(home)
+    paths = [os.fsencode(home) for home in homes]
+    if not paths:
+        return
     for name in os.listdir("/proc"):
         if not name.isdecimal():
             continue
@@ -153,7 +161,7 @@ def _all_that_name(home: Path) -> Iterator[tuple[int, bytes, bytes]]:
                 command = file.read()
         except OSError:
             continue
-        if path in environ or path in command:
+        if any(path in environ or path in command for path in paths):
             yield int(name), environ, command
 
 

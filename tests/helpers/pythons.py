@@ -16,7 +16,10 @@ def pythons() -> dict[str, Path]:
     found = {_shown(sys.version_info[:2]): Path(sys.executable)}
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     folders = [*map(Path, os.environ.get("PATH", "").split(os.pathsep)), *sorted(pyenv.glob("versions/*/bin"))]
+    shims = pyenv / "shims"  # Each takes a while to find one of those that are looked at anyway.
     for folder in folders:
+        if folder == shims:
+            continue
         for minor in range(OLDEST[1], 20):
             python = folder / f"python3.{minor}"
             itself = None if f"3.{minor}" in found else _itself(python, f"3 {minor} cpython ")

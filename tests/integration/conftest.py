@@ -1,6 +1,7 @@
 """Engines, with control groups and without."""
 
 import functools
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,8 +38,11 @@ def engine(make_engine: MakeEngine) -> Engine:
 
 @pytest.fixture(scope="session")
 def uv_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of uv's own for all tests, empty at first."""
-    return tmp_path_factory.mktemp("uv-cache")
+    """A cache of uv's own for all tests of a run, empty at first; all workers share it."""
+    own = tmp_path_factory.getbasetemp()
+    cache = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "uv-cache"
+    cache.mkdir(exist_ok=True)
+    return cache
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def folders() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def engine(module_home: Path, folders: Path) -> Iterator[SandboxEngine]:
+def engine(module_home: Path, folders: Path, kept_environments: None) -> Iterator[SandboxEngine]:
     data = f"sales={folders / 'sales'}, secret={folders / 'secret'}; nobody"
     with SandboxEngine(module_home, **SETTINGS, sandbox_data=data) as made:
         yield made

@@ -32,7 +32,7 @@ while True:
 
 
 @pytest.fixture(scope="module")
-def engine(module_home: Path) -> Iterator[SandboxEngine]:
+def engine(module_home: Path, kept_environments: None) -> Iterator[SandboxEngine]:
     with SandboxEngine(module_home, **SETTINGS) as made:
         yield made
 

@@ -3,7 +3,10 @@
 import io
 import os
 import sys
-from typing import TextIO, cast
+from typing import TYPE_CHECKING, TextIO, cast
+
+if TYPE_CHECKING:  # Python 3.11 has no name for it.
+    from _typeshed import ReadableBuffer
 
 STDOUT = 1
 STDERR = 2
@@ -23,8 +26,7 @@ class _Wire(io.BufferedIOBase):
     def writable(self) -> bool:
         return True
 
-    # typeshed asks for `Buffer`, which Python 3.11 has no name for.
-    def write(self, buffer: "bytes | bytearray | memoryview", /) -> int:  # type: ignore[override]
+    def write(self, buffer: "ReadableBuffer", /) -> int:
         data = bytes(buffer)
         escaped = data
         if not data.isascii():
