@@ -66,6 +66,17 @@ SCHEMA: dict[str, Any] = {
     "additionalProperties": False,
 }
 
+MIRRORED: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "priority": {"type": "integer", "x-mcp-header": "Priority"},
+        "query": {"type": "string"},
+    },
+    "required": ["region"],
+}
+"""Arguments that clients repeat in headers (SEP-2243)."""
+
 DEFAULTS = {
     "name": {"type": "string", "default": "John Doe"},
     "age": {"type": "integer", "default": 30},
@@ -118,8 +129,15 @@ def _add_contents(server: FastMCP) -> None:
     async def schema_tool(arguments: Mapping[str, Any] | None = None) -> str:
         return str(arguments)
 
-    shaped = FunctionTool.from_function(schema_tool, name="json_schema_2020_12_tool", **TOOL)
-    server.add_tool(shaped.model_copy(update={"parameters": SCHEMA}))
+    async def mirrored_tool(region: str, priority: int | None = None, query: str | None = None) -> str:
+        return f"{region} {priority} {query}"
+
+    for name, function, schema in (
+        ("json_schema_2020_12_tool", schema_tool, SCHEMA),
+        ("test_custom_headers", mirrored_tool, MIRRORED),
+    ):
+        shaped = FunctionTool.from_function(function, name=name, **TOOL)
+        server.add_tool(shaped.model_copy(update={"parameters": schema}))
 
 
 def _add_conversations(server: FastMCP) -> None:

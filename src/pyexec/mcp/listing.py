@@ -5,18 +5,25 @@ from typing import Any, cast
 
 from fastmcp.server.transforms import GetToolNext, Transform
 from fastmcp.tools import Tool
+from fastmcp.utilities.json_schema import dereference_refs
 from fastmcp.utilities.versions import VersionSpec
 
 OLD_PREFIX = "py_"
 _NULL = {"type": "null"}
 
 
+_DIALECT = "$schema"
+
+
 class Listing(Transform):
-    """Lists every tool with a short input schema; finds one under its old name too, which is not listed."""
+    """Lists every tool with schemas that are short, and whole where they stand; finds one under its old name too.
+
+    That name is not listed. A schema that names its dialect was written by somebody, and is left letter by letter.
+    """
 
     async def list_tools(self, tools: Sequence[Tool]) -> Sequence[Tool]:
         """Return the tools as clients see them."""
-        return [tool.model_copy(update={"parameters": short(tool.parameters)}) for tool in tools]
+        return [_as_listed(tool) for tool in tools]
 
     async def get_tool(self, name: str, call_next: GetToolNext, *, version: VersionSpec | None = None) -> Tool | None:
         """Find a tool by its name; `py_run_script_in_dir` is `run_script_in_dir`."""
@@ -24,6 +31,20 @@ class Listing(Transform):
         if tool is None and name.startswith(OLD_PREFIX):
             return await call_next(name.removeprefix(OLD_PREFIX), version=version)
         return tool
+
+
+def _as_listed(tool: Tool) -> Tool:
+    schemas: dict[str, dict[str, Any]] = {}
+    if _DIALECT not in tool.parameters:
+        schemas["parameters"] = short(_whole(tool.parameters))
+    if tool.output_schema is not None and _DIALECT not in tool.output_schema:
+        schemas["output_schema"] = _whole(tool.output_schema)
+    return tool.model_copy(update=schemas)
+
+
+def _whole(schema: dict[str, Any]) -> dict[str, Any]:
+    """Put in what a schema refers to: some clients do not follow references."""
+    return dereference_refs(schema) if "$defs" in schema else schema
 
 
 def short(schema: dict[str, Any]) -> dict[str, Any]:

@@ -79,6 +79,7 @@ def build_server(
         middleware=[cancellations, ErrorAnswers(), *checks],
         auth=auth,
         mask_error_details=True,
+        dereference_schemas=False,  # `Listing` does it.
     )
     server.add_transform(Listing())
     desk = Desk(
