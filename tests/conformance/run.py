@@ -1,8 +1,8 @@
 """Holds our server over HTTP against the official conformance suites: `python -m tests.conformance.run`.
 
 Needs `npm install` in this folder. Each suite is run twice: where nobody has to say who they are, and where everybody
-needs a token. Fails when anything fails that is not in `expected_failures-….yml` or `NOT_OFFERED`, and when something in
-there does not fail any more. That goes for what the suites run and do not score, too.
+needs a token. Fails when anything fails that is not in `expected_failures-….yml` or `NOT_OFFERED`, and when something
+in there does not fail any more. That goes for what the suites run and do not score, too.
 """
 
 import json

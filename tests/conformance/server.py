@@ -1,7 +1,8 @@
-"""Our server over HTTP with what the conformance suites expect of one: `python -m tests.conformance.server HOME [guarded]`.
+"""Our server over HTTP with what the conformance suites expect of one.
 
-Guarded, it asks for a token like any server with authorization. The suites cannot send one, so what stands before
-everything of ours gives one to each request that has none, as a proxy would.
+`python -m tests.conformance.server HOME [guarded]`. Guarded, it asks for a token like any server with authorization.
+The suites cannot send one, so what stands before everything of ours gives one to each request that has none, as a proxy
+would.
 """
 
 import os

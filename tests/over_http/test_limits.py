@@ -6,11 +6,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive, Scope, Send
 
-from pyexec.domain.principals import Principal
 from pyexec.domain.service import ServiceSettings
 from pyexec.http.limits import Buckets, RateLimit
 from pyexec.http.serving import config_for
@@ -34,16 +34,39 @@ async def test_too_many_requests_are_told_when_to_come_back() -> None:
             assert (await http.get("/healthz")).status_code == 200
 
 
+async def test_who_says_nothing_of_themselves_is_counted_by_where_they_come_from() -> None:
+    """As a proxy that is named says; what others say of where they come from is of no account."""
+    with temporary_home() as home:
+        options = ["--toolsets", "jobs", "--trusted-proxy", "127.0.0.2"]
+        env = {"PYEXEC_HTTP_RATE": "1", "PYEXEC_AUTH_DEVELOPMENT": "yes"}
+        async with serve(home, options=options, env=env) as server:
+
+            async def statuses(address: str, *forwarded: str) -> list[int]:
+                transport = httpx2.AsyncHTTPTransport(local_address=address)
+                async with httpx2.AsyncClient(base_url=server.base, timeout=60, transport=transport) as http:
+                    return [
+                        (await http.get("/executions/none/events", headers={"X-Forwarded-For": one})).status_code
+                        for one in forwarded
+                    ]
+
+            assert await statuses("127.0.0.2", "192.0.2.1", "192.0.2.2", "192.0.2.1") == [401, 401, 429]
+            assert await statuses("127.0.0.2", "10.0.0.1, 192.0.2.3", "10.0.0.2, 192.0.2.3") == [401, 429]
+            assert await statuses("127.0.0.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1") == [401, 429, 401]
+            assert await statuses("127.0.0.2", "<script>", "%00") == [401, 429]
+            assert await statuses("127.0.0.3", "192.0.2.4", "192.0.2.5") == [401, 429]
+            assert await statuses("127.0.0.1", "192.0.2.6", "192.0.2.7") == [401, 429]
+
+
 async def test_one_users_limit_is_not_anothers() -> None:
     async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    def principal(connection: HTTPConnection) -> Principal:
-        return Principal(issuer="test", subject=connection.headers["x-user"])
+    def user(connection: HTTPConnection) -> str:
+        return connection.headers["x-user"]
 
     now = [0.0]
-    limited = RateLimit(app, principal, Buckets(60, lambda: now[0]))
+    limited = RateLimit(app, user, Buckets(60, lambda: now[0]))
 
     async def status(user: str) -> int:
         sent: list[Message] = []

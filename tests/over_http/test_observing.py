@@ -7,17 +7,20 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.helpers.homes import temporary_home
+from tests.helpers import forks
+from tests.helpers.homes import processes_of, temporary_home
 from tests.helpers.over_http import Server, headers, request, serve
 from tests.helpers.waiting import eventually
 
 TOKEN = "metrics-token-0123456789"
+COLLECTOR_KEY = "key-of-the-collector"
 SECRET = "s3cr3t-value-of-a-variable"
 CODE = "print('written down as a hash only')"
 
@@ -81,6 +84,7 @@ async def watched(collector: Collector, free_port: int) -> AsyncIterator[Server]
         "PYEXEC_TRACES": "on",
         "PYEXEC_LOG_FORMAT": "json",
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "OTEL_EXPORTER_OTLP_HEADERS": f"api-key={COLLECTOR_KEY}",
         "OTEL_BSP_SCHEDULE_DELAY": "100",
     }
     with temporary_home() as home:
@@ -147,6 +151,28 @@ async def test_an_end_that_nobody_waits_for_is_written_down_too(watched: Server)
     ended = await eventually(noticed)
     assert ended is not None
     assert (ended["state"], ended["exit_code"]) == ("failed", 1)
+
+
+async def test_nothing_that_the_server_starts_has_its_own_secrets(watched: Server) -> None:
+    given = {"directory": str(watched.directory), "use_uv": False, "async_mode": True}
+    waits = "import os, time\nprint(sorted(os.environ), flush=True)\nwhile not os.path.exists('go'): time.sleep(0.02)"
+    async with watched.client() as client:
+        answer = await client.call_tool("run_script_in_dir", {**given, "script_content": waits})
+        job_id = (answer.structured_content or {})["job_id"]
+
+        async def printed() -> str:
+            found = await client.call_tool("py_job_status", {"job_id": job_id, "incremental": False})
+            return json.dumps(found.structured_content) if "PATH" in str(found.structured_content) else ""
+
+        assert TOKEN not in str(await eventually(printed))
+    server = {watched.process.pid, forks.stood_for(watched.process.pid)}
+    others = [one for one in processes_of(watched.home) if one.pid not in server]
+    assert len(others) >= 2
+    for process in others:
+        environ = Path(f"/proc/{process.pid}/environ").read_bytes()
+        assert TOKEN.encode() not in environ, process
+        assert COLLECTOR_KEY.encode() not in environ, process
+    (watched.directory / "go").touch()
 
 
 async def test_metrics_are_told_to_who_knows_the_token(watched: Server) -> None:

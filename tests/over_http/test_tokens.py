@@ -15,7 +15,10 @@ async def test_every_route_asks_for_a_token_and_takes_the_one_of_development_mod
                 await http.get(events),
             ]
             assert [one.status_code for one in refused] == [401, 401]
-            assert all(one.headers["www-authenticate"].startswith("Bearer ") for one in refused)
+            assert all(one.headers["www-authenticate"].startswith("Bearer") for one in refused)
+            # Nobody gives out tokens for it, so nothing leads to metadata that there are not.
+            assert not any("resource_metadata" in one.headers["www-authenticate"] for one in refused)
+            assert (await http.get("/.well-known/oauth-protected-resource/mcp")).status_code == 404
             assert (await http.get("/healthz")).status_code == 200
             said = await eventually(lambda: server.said().partition("A token to try it out with: ")[2].split())
             bearer = {"Authorization": f"Bearer {said[0]}"}

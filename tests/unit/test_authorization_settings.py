@@ -110,7 +110,9 @@ def test_each_issuer_may_have_a_policy_of_its_own(tmp_path: Path) -> None:
         introspection_secret_variable = "OPAQUE"
         introspection_endpoint = "https://opaque.example/introspect"
     """
-    strict, keycloak, opaque = policies(tmp_path, text, OPAQUE=SECRET).issuers
+    found = policies(tmp_path, text, OPAQUE=SECRET)
+    strict, keycloak, opaque = found.issuers
+    assert found.secret_variables == ("OPAQUE",)
     assert strict == IssuerPolicy(url=ISSUER)
     assert (keycloak.audience, keycloak.types, keycloak.client_claim) == (("pyexec",), ("jwt",), "azp")
     assert (keycloak.algorithms, keycloak.private_network) == (("RS256", "ES256"), True)

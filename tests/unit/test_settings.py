@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from pyexec import settings
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits
 from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, DataFolder, SandboxSettings
+from pyexec.observability.logs import Masker
 from pyexec.settings import VARIABLES, Settings, load_settings
 from pyexec.settings.authorization import AUTH_VARIABLES
 from pyexec.settings.reading import Variable
@@ -237,6 +239,25 @@ def test_a_directory_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest
 
     with pytest.raises(InvalidArgumentError, match="--directory"):
         load_settings({}, directory=Path(name))
+
+
+def test_what_is_secret_is_inherited_by_nothing_and_masked_in_the_log() -> None:
+    kept = {"PATH": "/bin", "TOKEN": "of the user's programs", "OTEL_EXPORTER_OTLP_HEADERS": "of the user's programs"}
+    secret = {"PYEXEC_METRICS_TOKEN": "metrics-token-0123", "PYEXEC_IDP_DATABASE": "postgresql://idp:hunter2@db/idp"}
+    found = load_settings({**kept, **secret})
+    assert (found.environ, found.secrets) == (kept, secret)
+    assert Masker({}, found.secrets.values()).mask(f"with {secret['PYEXEC_METRICS_TOKEN']}") == "with ****"
+    traced = load_settings({**kept, "PYEXEC_TRACES": "on"}, service={})
+    assert traced.secrets == {"OTEL_EXPORTER_OTLP_HEADERS": "of the user's programs"}
+    assert "hunter2" not in repr(found)
+
+
+def test_every_setting_that_sounds_secret_is_told_to_be_or_not_to_be() -> None:
+    secret = {variable.name for variable in VARIABLES if variable.secret}
+    assert secret == {"PYEXEC_METRICS_TOKEN", "PYEXEC_AUTH_INTROSPECTION_SECRET"}
+    no_secret = {"PYEXEC_AUTH_INTROSPECTION_SECRET_FILE"}
+    sounding = {name for name in (variable.name for variable in VARIABLES) if re.search("TOKEN|SECRET|PASSW", name)}
+    assert sounding == secret | no_secret
 
 
 def test_the_environment_is_never_shown() -> None:

@@ -32,6 +32,7 @@ class Authorization:
     checks: tuple[Middleware, ...]
     principal: Callable[[], Principal]
     resource: str
+    metadata_url: str | None = None
     development_key: DevelopmentKey | None = None
 
     @property
@@ -67,18 +68,20 @@ def open_authorization(
             _log.warning(
                 "%s is not asked about tokens: one that was revoked counts until it expires.", issuer.policy.url
             )
+    auth = ResourceServer(
+        verifier,
+        resource,
+        [one.policy.url for one in issuers],
+        first_scopes=settings.first_scopes,
+        body_limit=body_limit,
+    )
     return Authorization(
         verifier=verifier,
-        auth=ResourceServer(
-            verifier,
-            resource,
-            [one.policy.url for one in issuers],
-            first_scopes=settings.first_scopes,
-            body_limit=body_limit,
-        ),
+        auth=auth,
         checks=(ScopeChecks(),),
         principal=current_principal,
         resource=resource,
+        metadata_url=auth.metadata_url,
         development_key=key,
     )
 

@@ -1,12 +1,11 @@
 """How the service finds out who asks: the one place where authorization is put in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastmcp.server.auth import AuthProvider
+from fastmcp.server.dependencies import get_http_request
 from fastmcp.server.middleware import Middleware
-from mcp.server.auth.routes import build_resource_metadata_url
-from pydantic import AnyHttpUrl
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 
@@ -14,6 +13,7 @@ from pyexec.app.authorization import Authorization
 from pyexec.auth import scopes
 from pyexec.domain.identities import Identity
 from pyexec.domain.principals import Principal
+from pyexec.http.addresses import address_of, place_of
 from pyexec.http.identity import NotKnownError
 from pyexec.mcp.authorization.callers import identity_of
 
@@ -31,15 +31,16 @@ class Identities:
         provider: Verifies tokens; None: nobody has to say who they are.
         checks: What looks at every MCP message besides.
         principal: Tells who has made the MCP request that is under way.
-        principal_of: Tells who has made a plain request; raises `NotKnownError` where nobody knows.
-        reader_of: Does the same for one that reads jobs, which has to be allowed to.
+        reader_of: Tells who has made a plain request that reads jobs; raises `NotKnownError` where nobody knows, or
+            they may not.
+        counted_as: Tells whose requests one counts among: those of its user, else those from where it came.
     """
 
     provider: AuthProvider | None
     checks: tuple[Middleware, ...]
     principal: Callable[[], Principal]
-    principal_of: Callable[[HTTPConnection], Principal]
     reader_of: Callable[[HTTPConnection], Principal]
+    counted_as: Callable[[HTTPConnection], str]
 
 
 def without_authorization() -> Identities:
@@ -47,15 +48,15 @@ def without_authorization() -> Identities:
     return Identities(
         provider=None,
         checks=(),
-        principal=lambda: ANYONE,
-        principal_of=lambda _request: ANYONE,
+        principal=lambda: replace(ANYONE, address=address_of(get_http_request())),
         reader_of=lambda _request: ANYONE,
+        counted_as=_by_place,
     )
 
 
 def with_authorization(authorization: Authorization) -> Identities:
     """Return what goes by tokens."""
-    metadata = str(build_resource_metadata_url(AnyHttpUrl(authorization.resource)))
+    metadata = authorization.metadata_url
 
     def known(connection: HTTPConnection) -> Identity:
         identity = identity_of(connection)
@@ -70,17 +71,27 @@ def with_authorization(authorization: Authorization) -> Identities:
             raise NotKnownError(_refusal(403, "insufficient_scope", told, metadata, READS_JOBS))
         return identity.principal
 
+    def counted_as(connection: HTTPConnection) -> str:
+        identity = identity_of(connection)
+        return _by_place(connection) if identity is None else identity.principal.key
+
     return Identities(
         provider=authorization.auth,
         checks=authorization.checks,
         principal=authorization.principal,
-        principal_of=lambda connection: known(connection).principal,
         reader_of=reader_of,
+        counted_as=counted_as,
     )
 
 
-def _refusal(status: int, code: str, message: str, metadata: str, scope: str | None = None) -> JSONResponse:
-    asked = f'error="insufficient_scope", scope="{scope}", ' if scope else ""
-    challenge = f'Bearer {asked}resource_metadata="{metadata}"'
+def _by_place(connection: HTTPConnection) -> str:
+    return f"from {place_of(connection)}"
+
+
+def _refusal(status: int, code: str, message: str, metadata: str | None, scope: str | None = None) -> JSONResponse:
+    parts = ['error="insufficient_scope"', f'scope="{scope}"'] if scope else []
+    if metadata is not None:
+        parts.append(f'resource_metadata="{metadata}"')
+    challenge = f"Bearer {', '.join(parts)}".strip()
     headers = {"WWW-Authenticate": challenge, "Cache-Control": "no-store"}
     return JSONResponse({"error": message, "error_code": code}, status, headers)

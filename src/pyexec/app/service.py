@@ -140,7 +140,7 @@ def build_service(
     about `/mcp`; who asks (FastMCP, with the provider of `identities`); how much they ask; what answers.
     """
     drain = Drain()
-    limits = [Middleware(RateLimit, identities.principal_of, Buckets(chosen.rate))] if chosen.rate else []
+    limits = [Middleware(RateLimit, identities.counted_as, Buckets(chosen.rate))] if chosen.rate else []
     inner = server.http_app(path=MCP_PATH, middleware=limits)
     followers = _Followers(services)
     inner.router.routes += [

@@ -63,6 +63,8 @@ def paths(*, as_json: bool) -> None:
 
 
 def _row(name: str, settings: Settings, default: str = "") -> dict[str, str]:
+    if settings.secrets.get(name):
+        return {"name": name, "value": HIDDEN, "from": "variable"}
     text = settings.environ.get(name)
     if text:
         return {"name": name, "value": HIDDEN if is_secret_name(name) else masked(text), "from": "variable"}

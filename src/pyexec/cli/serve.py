@@ -62,7 +62,9 @@ def command(directory: Path | None, toolsets: str | None, http: str | None, **op
     settings = load_settings(directory=directory, toolsets=toolsets, service=flags)
     dump_on_signal()
     as_json = settings.log_format == "json"
-    configure_logging(settings.log_level, settings.home / "logs", settings.environ, as_json=as_json)
+    configure_logging(
+        settings.log_level, settings.home / "logs", settings.environ, secrets=settings.secrets.values(), as_json=as_json
+    )
     for name in settings.unknown_variables:
         _log.warning("%s is not a setting of pyexec; is it misspelt?", name)
     status = 0

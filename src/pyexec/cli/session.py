@@ -28,7 +28,7 @@ def run(work: Callable[[Services, Principal], Awaitable[T]], directory: Path | N
     """Do something with the services and return what comes of it."""
     settings = load_settings(directory=directory)
     services = open_services(settings)
-    configure_logging("warning", None, settings.environ)
+    configure_logging("warning", None, settings.environ, secrets=settings.secrets.values())
     try:
         return anyio.run(work, services, local_principal())
     finally:

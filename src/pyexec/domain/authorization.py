@@ -66,6 +66,7 @@ class AuthorizationSettings:
         revocation: Seconds within which a revoked token no longer counts, where its issuer can be asked.
         first_scopes: What a client without a token is told to ask for; it is told of more when it needs that.
         development: Whether this server makes its own key and token.
+        secret_variables: Variables of the environment in which secrets of it are.
     """
 
     resource: str | None = None
@@ -74,6 +75,7 @@ class AuthorizationSettings:
     revocation: float = 30.0
     first_scopes: tuple[str, ...] = FIRST_SCOPES
     development: bool = False
+    secret_variables: tuple[str, ...] = ()
 
     @property
     def wanted(self) -> bool:

@@ -28,4 +28,4 @@ class Identity:
     @property
     def principal(self) -> Principal:
         """On whose behalf things run: the person, with whatever client. See decision 0022."""
-        return Principal(issuer=self.issuer, subject=self.subject)
+        return Principal(issuer=self.issuer, subject=self.subject, client=self.client_id)

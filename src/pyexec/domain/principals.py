@@ -1,6 +1,6 @@
 """Who asks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 LOCAL_ISSUER = "local"
 """Who vouches for the OS user; no URL, so that no other issuer can be called so."""
@@ -8,18 +8,21 @@ LOCAL_ISSUER = "local"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The one on whose behalf something runs: issuer, subject and client, or the OS user in local mode."""
+    """The one on whose behalf something runs: issuer and subject, or the OS user in local mode.
+
+    By which client they ask this time, and from which address, makes them nobody else: that is for the audit log.
+    """
 
     issuer: str
     subject: str
-    client: str = ""
+    client: str = field(default="", compare=False)
+    address: str = field(default="", compare=False)
 
     @property
     def key(self) -> str:
         """The owner as stored in every record; equal for equal principals only."""
-        return "|".join(
-            part.replace("%", "%25").replace("|", "%7C") for part in (self.issuer, self.subject, self.client)
-        )
+        # The last part is empty: records are called so since a client was meant to be there.
+        return "|".join(part.replace("%", "%25").replace("|", "%7C") for part in (self.issuer, self.subject, ""))
 
 
 def is_called(owner: str, name: str) -> bool:

@@ -1,4 +1,7 @@
-"""How many requests one user may make: a bucket of tokens each, which fills again."""
+"""How many requests one user, or one place from which nobody says who they are, may make.
+
+Each has a bucket of tokens, which fills again.
+"""
 
 import math
 import time
@@ -8,10 +11,8 @@ from collections.abc import Callable
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pyexec.domain.principals import Principal
 from pyexec.http.answers import refusal
 from pyexec.http.drain import ALWAYS
-from pyexec.http.identity import NotKnownError
 
 BURSTS_PER_MINUTE = 6
 MOST_BUCKETS = 10_000
@@ -48,22 +49,19 @@ class RateLimit:
 
     Args:
         app: What answers.
-        principal_of: Tells who asks; who is not known is what answers' matter.
+        counted_as: Tells whose requests one counts among.
         buckets: Says who has to wait.
     """
 
-    def __init__(self, app: ASGIApp, principal_of: Callable[[HTTPConnection], Principal], buckets: Buckets) -> None:
+    def __init__(self, app: ASGIApp, counted_as: Callable[[HTTPConnection], str], buckets: Buckets) -> None:
         self._app = app
-        self._principal_of = principal_of
+        self._counted_as = counted_as
         self._buckets = buckets
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take a request."""
         if scope["type"] == "http" and scope["path"] not in ALWAYS:
-            try:
-                wait = self._buckets.take(self._principal_of(HTTPConnection(scope)).key)
-            except NotKnownError:
-                wait = 0.0
+            wait = self._buckets.take(self._counted_as(HTTPConnection(scope)))
             if wait:
                 answer = refusal(
                     scope,

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class AuditLog:
-    """Appends to a file: who, which client, which code by its hash, where, with what outcome, with what resources.
+    """Appends to a file: who, by which client, from where, which code by its hash, where it ran, outcome, resources.
 
     Not what the code is, nor its arguments, variables, input and output. Every line is one write, so several servers
     may share the file; who rotates it moves it away, and the next line begins a new one. A line that cannot be written
@@ -71,7 +71,12 @@ class AuditLog:
 
 
 def _who(principal: Principal) -> dict[str, Any]:
-    return {"issuer": principal.issuer, "subject": principal.subject, "client": principal.client or None}
+    return {
+        "issuer": principal.issuer,
+        "subject": principal.subject,
+        "client": principal.client or None,
+        "address": principal.address or None,
+    }
 
 
 def _what(request: ExecutionRequest) -> dict[str, Any]:

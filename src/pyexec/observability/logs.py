@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyexec.observability.requests import context_of_logs
@@ -33,11 +33,11 @@ def _holds_secret(name: str) -> bool:
 
 
 class Masker:
-    """Takes secrets out of text: credentials in URLs, and values of variables whose names say that they are secret."""
+    """Takes secrets out of text: credentials in URLs, values of variables whose names say so, and what it is given."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        secrets = {value for name, value in environ.items() if _holds_secret(name) and len(value) >= _SHORTEST_SECRET}
-        ordered = sorted(secrets, key=len, reverse=True)
+    def __init__(self, environ: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
+        values = {value for name, value in environ.items() if _holds_secret(name)} | set(secrets)
+        ordered = sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
     def mask(self, text: str) -> str:
@@ -75,13 +75,20 @@ class _ShortFormatter(logging.Formatter):
         return self._masker.mask(super().format(record))
 
 
-def configure_logging(level: str, folder: Path | None, environ: Mapping[str, str], *, as_json: bool = False) -> None:
+def configure_logging(
+    level: str,
+    folder: Path | None,
+    environ: Mapping[str, str],
+    *,
+    secrets: Iterable[str] = (),
+    as_json: bool = False,
+) -> None:
     """Send the logs of this process to stderr and, given a folder, to `pyexec.log` in it.
 
     What goes to stderr is short lines, or JSON like the file's for whoever collects it there. The file is 0600, rotated
     at 5 MB; a folder that cannot be written is said once and done without.
     """
-    masker = Masker(environ)
+    masker = Masker(environ, secrets)
     root = logging.getLogger()
     # Libraries stay at warnings even when we say more: at debug they write down whole calls, secrets and all.
     root.setLevel(logging.WARNING)

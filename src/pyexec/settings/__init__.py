@@ -31,13 +31,20 @@ Limits = TypeVar("Limits", ExecutionLimits, EnvironmentLimits, SessionLimits, Fi
 
 # What we set for programs, and a server that one of them starts inherits.
 _SET_FOR_PROGRAMS = ("PYEXEC_ARTIFACTS", "PYEXEC_CHANNEL", "PYEXEC_EXECUTION_ID", "PYEXEC_INLINE", "PYEXEC_TOOLS")
+# Another program's, which may have been set beside ours; where its database is may have a password in it.
+_OF_THE_IDENTITY_PROVIDER = "PYEXEC_IDP_"
+# With what our traces get to where they are sent.
+_SECRETS_OF_TRACES = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS")
 _LOG_FORMATS = ("text", "json")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything an operator decides. `environ` is what programs inherit; it is never shown."""
+    """Everything an operator decides.
+
+    What we start inherits `environ`, and not `secrets`: variables that are for this process. Neither is ever shown.
+    """
 
     home: Path
     directory: Path
@@ -58,6 +65,7 @@ class Settings:
     packages: PackageSettings = field(default_factory=PackageSettings)
     service: ServiceSettings | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     unknown_variables: tuple[str, ...] = ()
 
 
@@ -266,6 +274,9 @@ def load_settings(
     own = {variable.name: value for variable, value in given.items()}
     if toolsets is not None:
         own["PYEXEC_TOOLSETS"] = _read(replace(_TOOLSETS, name="--toolsets"), toolsets)
+    authorization = authorization_settings(limits, environ)
+    over_http = None if service is None else service_settings(limits, service)
+    secrets = _secrets(environ, authorization, over_http)
     return Settings(
         home=own.get("PYEXEC_HOME") or _default_home(environ),
         directory=_directory(directory),
@@ -279,12 +290,25 @@ def load_settings(
         sandboxes=sandbox_settings(limits),
         sessions=_with(SessionLimits(), limits),
         file_limits=_with(FileLimits(), limits),
-        authorization=authorization_settings(limits, environ),
+        authorization=authorization,
         packages=package_settings(limits),
-        service=None if service is None else service_settings(limits, service),
-        environ=environ,
+        service=over_http,
+        environ={name: value for name, value in environ.items() if name not in secrets},
+        secrets=secrets,
         unknown_variables=_unknown(environ),
     )
+
+
+def _secrets(
+    environ: Mapping[str, str], authorization: AuthorizationSettings, service: ServiceSettings | None
+) -> dict[str, str]:
+    """Return the variables that nothing inherits: the one list of them."""
+    names = {variable.name for variable in VARIABLES if variable.secret} | set(authorization.secret_variables)
+    if service is not None and service.traces:
+        names.update(_SECRETS_OF_TRACES)
+    return {
+        name: value for name, value in environ.items() if name in names or name.startswith(_OF_THE_IDENTITY_PROVIDER)
+    }
 
 
 def smart_async_seconds(name: str | None, default: float, environ: Mapping[str, str] | None = None) -> float:
@@ -335,7 +359,7 @@ def _unknown(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _looks_like_ours(name: str) -> bool:
-    return name.startswith("PYEXEC_") and not name.startswith("PYEXEC_IDP_")
+    return name.startswith("PYEXEC_") and not name.startswith(_OF_THE_IDENTITY_PROVIDER)
 
 
 def _directory(directory: Path | None) -> Path:

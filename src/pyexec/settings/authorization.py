@@ -90,6 +90,7 @@ AUTH_VARIABLES: tuple[Variable, ...] = (
         allowed="a text",
         read=str,
         limit="auth_introspection_secret",
+        secret=True,
     ),
     Variable(
         name=_SECRET_FILE,
@@ -141,8 +142,9 @@ def authorization_settings(given: Mapping[str, Any], environ: Mapping[str, str])
         InvalidArgumentError: A file cannot be read, or values contradict each other.
     """
     issuers = {url: IssuerPolicy(url=url) for url in given.get("auth_issuers", ())}
+    variables: list[str] = []
     if path := given.get("auth_policies"):
-        issuers |= {policy.url: policy for policy in _policies(path, environ)}
+        issuers |= {policy.url: policy for policy in _policies(path, environ, variables)}
     client = given.get("auth_introspection_client")
     if client is not None:
         if len(issuers) != 1:
@@ -160,6 +162,7 @@ def authorization_settings(given: Mapping[str, Any], environ: Mapping[str, str])
     return AuthorizationSettings(
         resource=given.get("auth_resource"),
         issuers=tuple(issuers.values()),
+        secret_variables=tuple(variables),
         **{name: given[name] for name in ("revocation", "skew", "first_scopes", "development") if name in given},
     )
 
@@ -195,7 +198,8 @@ def _text(path: Path) -> str:
         raise InvalidArgumentError(f"The file {path} is no UTF-8.") from None
 
 
-def _policies(path: Path, environ: Mapping[str, str]) -> list[IssuerPolicy]:
+def _policies(path: Path, environ: Mapping[str, str], variables: list[str]) -> list[IssuerPolicy]:
+    """Read the file; note in `variables` those that it names for secrets."""
     try:
         document = tomllib.loads(_text(path))
     except tomllib.TOMLDecodeError as error:
@@ -203,7 +207,9 @@ def _policies(path: Path, environ: Mapping[str, str]) -> list[IssuerPolicy]:
     entries = document.get("issuer")
     if set(document) != {"issuer"} or not isinstance(entries, list):
         raise InvalidArgumentError(f"The file {path} must have one or more [[issuer]] and nothing else.")
-    found = [_Entry(path, cast("dict[str, Any]", entry), environ).policy() for entry in cast("list[Any]", entries)]
+    read = [_Entry(path, cast("dict[str, Any]", entry), environ) for entry in cast("list[Any]", entries)]
+    found = [entry.policy() for entry in read]
+    variables += [entry.secret_variable for entry in read if entry.secret_variable is not None]
     if len({policy.url for policy in found}) != len(found):
         raise InvalidArgumentError(f"The file {path} names an issuer twice.")
     return found
@@ -216,6 +222,7 @@ class _Entry:
         self._path = path
         self._left = dict(values)
         self._environ = environ
+        self.secret_variable: str | None = None
 
     def policy(self) -> IssuerPolicy:
         """Read it."""
@@ -250,7 +257,7 @@ class _Entry:
         client = self._take("introspection_client", str, None)
         endpoint = self._take("introspection_endpoint", str, None)
         file = self._take("introspection_secret_file", str, None)
-        variable = self._take("introspection_secret_variable", str, None)
+        self.secret_variable = variable = self._take("introspection_secret_variable", str, None)
         if client is None:
             if endpoint or file or variable:
                 raise self._wrong("introspection_client", "there when something else about introspection is")

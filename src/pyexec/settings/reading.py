@@ -9,7 +9,8 @@ from typing import Any
 class Variable:
     """One environment variable: what it sets, what it means, how its text is read.
 
-    `limit` is the name of the value it sets, where that belongs to one of the groups of limits.
+    `limit` is the name of the value it sets, where that belongs to one of the groups of limits. What is `secret` is
+    shown to nobody, and nothing that we start inherits it.
     """
 
     name: str
@@ -18,6 +19,7 @@ class Variable:
     allowed: str
     read: Callable[[str], Any]
     limit: str | None = None
+    secret: bool = False
 
 
 def number(low: float, high: float, factor: float = 1) -> Callable[[str], float]:

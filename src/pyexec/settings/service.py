@@ -101,6 +101,7 @@ SERVICE_VARIABLES: tuple[Variable, ...] = (
         allowed=f"at least {SHORTEST_TOKEN} printable characters without spaces",
         read=_token,
         limit="metrics_token",
+        secret=True,
     ),
     Variable(
         name="PYEXEC_AUDIT_LOG",

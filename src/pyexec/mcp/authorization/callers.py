@@ -1,5 +1,7 @@
 """Who sent the request that is being answered."""
 
+from dataclasses import replace
+
 from fastmcp.server.auth import AccessToken
 from fastmcp.server.dependencies import get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -7,6 +9,7 @@ from starlette.requests import HTTPConnection
 
 from pyexec.domain.identities import Identity
 from pyexec.domain.principals import Principal
+from pyexec.http.addresses import address_of
 
 NO_TOKEN = "-"  # noqa: S105
 """What libraries find where they look for the token: nothing behind the door has a use for it."""
@@ -54,4 +57,4 @@ def current_principal() -> Principal:
     Raises:
         PermissionError: It has no token.
     """
-    return current_identity().principal
+    return replace(current_identity().principal, address=address_of(get_http_request()))
