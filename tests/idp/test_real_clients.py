@@ -1,9 +1,7 @@
 """Clients and referees that nobody here wrote, against the real server."""
 
 import json
-import subprocess
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,12 +12,19 @@ from fastmcp.utilities.http import find_available_port
 from mcp.client.auth import AuthorizationCodeResult
 
 from tests.idp.guarded import guarded
-from tests.idp.javascript import FOLDER, NODE, PACKAGES, environ_of, needs_packages, run, run_and_sign_in
+from tests.idp.javascript import (
+    PACKAGES,
+    SERVER_ID,
+    SERVER_SECRET,
+    another_provider,
+    needs_packages,
+    run,
+    run_and_sign_in,
+)
 from tests.idp.served import Operator, click_through, operator
 from tests.idp.site import PASSWORD, SCOPE
 
 RESOURCE = "https://strict.example/mcp"
-SECRET = "of the server behind the resource"
 
 OTHERWISE_ELSEWHERE = {
     "RFC 7662: introspection": "does not keep its JWT access tokens, and so cannot be asked about them",
@@ -149,29 +154,8 @@ def test_a_strict_client_finds_nothing_to_object_to(idp: Operator) -> None:
     assert len(found) >= 30
 
 
-@contextmanager
-def another_provider() -> Generator[str]:
-    """Start npm's oidc-provider; give its issuer."""
-    port = str(find_available_port())
-    more = {"PORT": port, "RESOURCE": RESOURCE, "SERVER_ID": "behind", "SERVER_SECRET": SECRET}
-    with subprocess.Popen(
-        [NODE, "second_opinion.mjs"],
-        cwd=FOLDER,
-        env=environ_of(more),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as program:
-        try:
-            assert program.stdout is not None
-            assert program.stdout.readline() == "listening\n"
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            program.kill()
-
-
 @needs_packages
 def test_a_second_provider_is_found_to_differ_only_where_we_know_why() -> None:
-    with another_provider() as issuer:
-        found = findings(issuer, "behind", SECRET)
+    with another_provider({RESOURCE: {"scope": "strict:read strict:write", "form": "jwt"}}) as issuer:
+        found = findings(issuer, SERVER_ID, SERVER_SECRET)
     assert {name for name, wrong in found.items() if wrong is not None} == OTHERWISE_ELSEWHERE.keys()

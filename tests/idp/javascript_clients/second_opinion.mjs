@@ -1,10 +1,15 @@
 // Another provider that nobody here wrote, set up to be asked what ours is asked.
+// RESOURCES: scopes and form of the tokens of each, by its URL. KEYS: its keys, the one that signs first; else a new one.
 import { randomBytes } from 'node:crypto'
 import { exportJWK, generateKeyPair } from 'jose'
 import { errors, Provider } from 'oidc-provider'
 
-const { PORT, RESOURCE, SERVER_ID, SERVER_SECRET } = process.env
-const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+const { PORT, SERVER_ID, SERVER_SECRET, KEYS } = process.env
+const resources = JSON.parse(process.env.RESOURCES)
+async function newKeys() {
+  const { privateKey } = await generateKeyPair('ES256', { extractable: true })
+  return [{ ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'one' }]
+}
 const provider = new Provider(`http://127.0.0.1:${PORT}`, {
   clients: [{
     client_id: SERVER_ID, client_secret: SERVER_SECRET, redirect_uris: [], response_types: [], grant_types: [],
@@ -12,9 +17,9 @@ const provider = new Provider(`http://127.0.0.1:${PORT}`, {
   }],
   clientDefaults: { id_token_signed_response_alg: 'ES256' },
   cookies: { keys: [randomBytes(16).toString('hex')] },
-  jwks: { keys: [{ ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'one' }] },
+  jwks: { keys: KEYS ? JSON.parse(KEYS) : await newKeys() },
   pkce: { required: () => true },
-  scopes: ['openid', 'offline_access'],
+  scopes: [...new Set(['openid', 'offline_access', ...Object.values(resources).flatMap(({ scope }) => scope.split(' '))])],
   features: {
     devInteractions: { enabled: true },
     introspection: { enabled: true, allowedPolicy: () => true },
@@ -24,8 +29,9 @@ const provider = new Provider(`http://127.0.0.1:${PORT}`, {
       enabled: true,
       useGrantedResource: () => true,
       getResourceServerInfo(_ctx, url) {
-        if (url !== RESOURCE) throw new errors.InvalidTarget()
-        return { scope: 'strict:read strict:write', audience: url, accessTokenFormat: 'jwt', jwt: { sign: { alg: 'ES256' } } }
+        if (!resources[url]) throw new errors.InvalidTarget()
+        const { scope, form } = resources[url]
+        return { scope, audience: url, accessTokenFormat: form, jwt: { sign: { alg: 'ES256' } } }
       },
     },
   },
