@@ -6,7 +6,9 @@ from urllib.parse import urlencode
 
 import anyio
 import httpx2
+import pytest
 
+from pyexec.auth import issuers
 from tests.helpers.waiting import eventually
 from tests.idp.served import click_through
 from tests.idp.site import Pkce
@@ -116,6 +118,23 @@ async def test_what_runs_goes_on_when_the_token_is_revoked_and_is_there_for_the_
         return "done" in json.dumps(found) and found["structuredContent"]["job"]["status"] == "completed"
 
     await eventually(ended)
+
+
+async def test_a_new_key_of_the_issuer_is_found_and_what_a_withdrawn_one_signed_no_longer_counts(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(issuers, "AGAIN_SECONDS", 0.0)
+    before, _client_id = await a_token(guarded, "jobs:read")
+    assert (await guarded.site.rpc(before, "tools/list")).status_code == 200
+    guarded.idp.ok("keys", "rotate", "--now")
+
+    async def signed_by_another() -> str | None:
+        token, _client_id = await a_token(guarded, "jobs:read")
+        return token if token.partition(".")[0] != before.partition(".")[0] else None
+
+    after = await eventually(signed_by_another)
+    assert after is not None
+    assert [(await guarded.site.rpc(one, "tools/list")).status_code for one in (after, before)] == [200, 401]
 
 
 async def test_a_user_who_is_disabled_is_out(guarded: Guarded) -> None:
