@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench import Bench
@@ -25,11 +26,21 @@ _META = {
 FOLLOWED = "import time\nfor n in range(20):\n    print('line', n, flush=True); time.sleep(0.1)\n"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server listens, the token it needs, and its process."""
+
+    address: str
+    token: str | None
+    pid: int
+
+
 class Caller:
     """One client that keeps its connection."""
 
-    def __init__(self, address: str) -> None:
-        self._connection = http.client.HTTPConnection(address, timeout=120)
+    def __init__(self, where: "Place") -> None:
+        self._connection = http.client.HTTPConnection(where.address, timeout=120)
+        self._own = {"Authorization": f"Bearer {where.token}"} if where.token else {}
 
     def call(self, tool: str = "noop", /, **arguments: object) -> dict[str, object]:
         """Call a tool; return its structured result."""
@@ -41,6 +52,7 @@ class Caller:
             "MCP-Protocol-Version": VERSION,
             "Mcp-Method": "tools/call",
             "Mcp-Name": tool,
+            **self._own,
         }
         self._connection.request("POST", "/mcp", body, told)
         answer = self._connection.getresponse()
@@ -64,30 +76,35 @@ class Caller:
 
 def measure(bench: Bench) -> list[Figure]:
     """Measure all of it."""
-    with _program(bench, "ours") as ours, _program(bench, "plain") as plain:
-        figures = [_added(bench, ours[0], plain[0]), _many(ours[0], bench.rounds(full=50, quick=10))]
+    with _program(bench, "ours") as ours, _program(bench, "plain") as plain, _program(bench, "bare") as bare:
+        figures = [*_added(bench, ours, plain, bare), _many(ours, bench.rounds(full=50, quick=10))]
         if not bench.quick:
-            figures.append(_flat(*ours))
-    with _server(bench) as address:
-        figures.append(_followed(address, bench.rounds(full=500, quick=50)))
+            figures.append(_flat(ours))
+    with _server(bench) as where:
+        figures.append(_followed(where, bench.rounds(full=500, quick=50)))
     return figures
 
 
-def _added(bench: Bench, ours: str, plain: str) -> Figure:
-    callers = [Caller(ours), Caller(plain)]
+def _added(bench: Bench, *places: Place) -> list[Figure]:
+    callers = [Caller(where) for where in places]
     for caller in callers:
         for _call in range(50):
             caller.timed()
-    samples = interleave(bench.rounds(full=1000, quick=200), *(caller.timed for caller in callers))
-    return in_milliseconds("a tool that does nothing, over HTTP | FastMCP's own app", *samples, at_most=1.25)
+    ours, plain, bare = interleave(bench.rounds(full=1000, quick=200), *(caller.timed for caller in callers))
+    return [
+        in_milliseconds(
+            "a tool that does nothing, with a token | FastMCP's own app, without", ours, plain, at_most=1.25
+        ),
+        in_milliseconds("the same | the app of a server with nothing but that tool", ours, bare),
+    ]
 
 
-def _many(address: str, calls: int) -> Figure:
+def _many(where: Place, calls: int) -> Figure:
     errors: list[str] = []
 
     def work() -> None:
         try:
-            caller = Caller(address)
+            caller = Caller(where)
             strange = sum(caller.call(number=number) != {"result": number} for number in range(calls))
         except (BenchmarkError, OSError, http.client.HTTPException) as error:
             errors.append(f"{error}")
@@ -107,28 +124,28 @@ def _many(address: str, calls: int) -> Figure:
     )
 
 
-def _flat(address: str, pid: int) -> Figure:
-    caller = Caller(address)
+def _flat(where: Place) -> Figure:
+    caller = Caller(where)
     for number in range(2000):
         caller.call(number=number)
-    before = _resident(pid)
+    before = _resident(where.pid)
     for number in range(10_000):
         caller.call(number=number)
-    after = _resident(pid)
+    after = _resident(where.pid)
     target = Target(f"at most {FLAT} x", after <= before * FLAT)
     return Figure(
         what="memory after 10,000 calls more | before", value=after, unit="MB", baseline=before, target=target
     )
 
 
-def _followed(address: str, followers: int) -> Figure:
-    starter = Caller(address)
+def _followed(where: Place, followers: int) -> Figure:
+    starter = Caller(where)
     job = starter.call("run_script_in_dir", directory="/tmp", script_content=FOLLOWED, use_uv=False, async_mode=True)
     read: list[str] = []
     late: list[float] = []
 
     def follow() -> None:
-        text = Caller(address).follow(str(job["job_id"]))
+        text = Caller(where).follow(str(job["job_id"]))
         late.append(time.perf_counter())
         read.append(text)
 
@@ -152,7 +169,7 @@ def _resident(pid: int) -> float:
 
 
 @contextmanager
-def _program(bench: Bench, how: str) -> Generator[tuple[str, int]]:
+def _program(bench: Bench, how: str) -> Generator[Place]:
     home = bench.new_folder(f"service-{how}")
     environ = bench.installation.environ(PYEXEC_HOME=str(home))
     python = Path(bench.installation.pyexec).parent / "python"
@@ -161,14 +178,15 @@ def _program(bench: Bench, how: str) -> Generator[tuple[str, int]]:
         server = subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:
         assert server.stdout is not None
-        yield server.stdout.readline().strip(), server.pid
+        address, token = server.stdout.readline().split()
+        yield Place(address, None if token == "-" else token, server.pid)
     finally:
         server.terminate()
         server.communicate()
 
 
 @contextmanager
-def _server(bench: Bench) -> Generator[str]:
+def _server(bench: Bench) -> Generator[Place]:
     home = bench.new_folder("service")
     environ = bench.installation.environ(PYEXEC_HOME=str(home), PYEXEC_HTTP_RATE="0")
     argv = [str(bench.installation.pyexec), "serve", "--http", "127.0.0.1:0", "--toolsets", "core,jobs"]
@@ -177,7 +195,8 @@ def _server(bench: Bench) -> Generator[str]:
         assert server.stderr is not None
         for line in server.stderr:
             if line.startswith("pyexec serves MCP at "):
-                yield line.strip().removeprefix("pyexec serves MCP at http://").removesuffix("/mcp")
+                address = line.strip().removeprefix("pyexec serves MCP at http://").removesuffix("/mcp")
+                yield Place(address, None, server.pid)
                 break
         else:
             raise BenchmarkError("the server did not begin to serve")
