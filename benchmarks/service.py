@@ -18,6 +18,9 @@ from installation import BenchmarkError
 VERSION = "2026-07-28"
 CLIENTS = 64
 FLAT = 1.1
+NOOP = "format_code"
+"""See `programs/noop_service.py`."""
+
 _META = {
     "io.modelcontextprotocol/protocolVersion": VERSION,
     "io.modelcontextprotocol/clientInfo": {"name": "benchmark", "version": "1"},
@@ -42,7 +45,7 @@ class Caller:
         self._connection = http.client.HTTPConnection(where.address, timeout=120)
         self._own = {"Authorization": f"Bearer {where.token}"} if where.token else {}
 
-    def call(self, tool: str = "noop", /, **arguments: object) -> dict[str, object]:
+    def call(self, tool: str = NOOP, /, **arguments: object) -> dict[str, object]:
         """Call a tool; return its structured result."""
         params = {"name": tool, "arguments": arguments, "_meta": _META}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})

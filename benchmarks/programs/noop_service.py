@@ -24,11 +24,14 @@ from pyexec.observability.metrics import Metrics
 from pyexec.settings import load_settings
 
 LISTENER = listen(parse_address("127.0.0.1:0"), "--http")
+NOOP = "format_code"
+"""The name of one of ours that is not there, so that it has a scope like all of ours."""
+
 ADDRESS = f"127.0.0.1:{LISTENER.getsockname()[1]}"
 
 
 def add_noop(server: FastMCP) -> None:
-    @server.tool(description="Does nothing.")
+    @server.tool(name=NOOP, description="Does nothing.")
     async def noop(number: int = 0) -> int:
         return number
 
@@ -55,7 +58,7 @@ async def serve_ours() -> None:
     assert authorization is not None
     key = authorization.development_key
     assert key is not None
-    token = key.token(authorization.resource, scopes=["admin"])  # Nobody says what `noop` is for.
+    token = key.token(authorization.resource, scopes=["python:execute"])
     identities, leaving, services = with_authorization(authorization), Leaving(), LazyServices(settings)
     server = service_server(settings, services, identities, leaving)
     add_noop(server)

@@ -114,22 +114,37 @@ def configure_logging(
 
 
 class _SharedFileHandler(logging.handlers.RotatingFileHandler):
-    """Reopens the file when another process has rotated it away."""
+    """Reopens the file when another process has rotated it away.
+
+    Writes each line once it is made: the library's own makes it twice, and looks at the file four times.
+    """
+
+    _inode = -1
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self.stream is not None:
-            try:
-                moved = Path(self.baseFilename).stat().st_ino != _inode(self.stream.fileno())
-            except OSError:
-                moved = True
-            if moved:
-                self.stream.close()
+        try:
+            line = self.format(record) + self.terminator
+            found = self._look()
+            if found is None or found.st_ino != self._inode:
+                if self.stream:
+                    self.stream.close()
                 self.stream = self._open()
-        super().emit(record)
+                found = os.fstat(self.stream.fileno())
+                self._inode = found.st_ino
+            if found.st_size + len(line) >= self.maxBytes:
+                self.doRollover()
+                self.stream = self.stream or self._open()
+                self._inode = os.fstat(self.stream.fileno()).st_ino
+            self.stream.write(line)
+            self.flush()
+        except Exception:  # noqa: BLE001
+            self.handleError(record)
 
-
-def _inode(fd: int) -> int:
-    return os.fstat(fd).st_ino
+    def _look(self) -> os.stat_result | None:
+        try:
+            return os.stat(self.baseFilename)
+        except OSError:
+            return None
 
 
 def take_over(*names: str) -> None:

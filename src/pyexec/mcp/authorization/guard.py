@@ -4,7 +4,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 
-import anyio
 from anyio.to_thread import run_sync
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.authentication import AuthCredentials
@@ -17,6 +16,7 @@ from pyexec.auth.verification import Verifier
 from pyexec.domain.identities import Identity
 from pyexec.mcp.authorization import needs
 from pyexec.mcp.authorization.callers import NO_TOKEN, Caller
+from pyexec.mcp.authorization.watching import Answer, Watch
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Guard:
     """Puts whom a token stands for in the place of the token, and answers 403 to what it does not cover.
 
     What stands behind it answers 401 to a request without such a caller. While a request is answered its token is
-    looked at again from time to time; when it no longer counts, the answer ends there.
+    looked at again from time to time (see `Watch`); when it no longer counts, the answer ends there.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Guard:
         self._mcp_path = mcp_path
         self._metadata_url = metadata_url
         self._body_limit = body_limit
+        self._watch = Watch(verifier)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
+        if scope["type"] != "http":  # The life of the server, then: sockets of the web are not spoken.
+            async with self._watch.watching():
+                await self.app(scope, receive, send)
             return
         token = _take_token(scope)
         if token is None:
@@ -122,31 +124,12 @@ class Guard:
         self, token: str, identity: Identity, scope: Scope, receive: Receive, send: Send
     ) -> None:
         ending = _Ending(send)
-        async with anyio.create_task_group() as tasks:
-
-            async def watch() -> None:
-                await self._until_it_counts_no_more(token, identity, is_stream=scope["method"] == "GET")
-                tasks.cancel_scope.cancel()
-
-            tasks.start_soon(watch)
+        answer = Answer(token=token, identity=identity, is_stream=scope["method"] == "GET")
+        with self._watch.over(answer):
             await self.app(scope, receive, ending.send)
             ending.done = True
-            tasks.cancel_scope.cancel()
         if not ending.done:
             await ending.end()
-
-    async def _until_it_counts_no_more(self, token: str, identity: Identity, *, is_stream: bool) -> None:
-        """Return when a token was revoked, or, for a stream, has expired; a call that is under way is answered."""
-        while True:
-            await anyio.sleep(self._verifier.recheck_seconds)
-            try:
-                await self._verifier.verify(token)
-            except InvalidTokenError:
-                if is_stream or not self._verifier.has_expired(identity):
-                    _log.info("a token no longer counts: an answer ends")
-                    return
-            except IssuerUnavailableError:
-                continue
 
 
 class _Ending:
