@@ -12,6 +12,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from pyexec.domain.service import LOCALHOST, ServiceSettings, is_ip, is_loopback
 from pyexec.http.answers import refusal
 
+MOST_KNOWN = 256
+"""Names that were found to be ours before; almost all clients use one of a few."""
+
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -21,6 +24,7 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
         self._app = app
         self._settings = settings
+        self._known: set[str] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take a request."""
@@ -29,7 +33,7 @@ class Guard:
             return
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._goes_by(_hostname(host)):
+        if not self._is_ours(host):
             answer = refusal(
                 scope,
                 403,
@@ -48,6 +52,14 @@ class Guard:
             await answer(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _is_ours(self, host: str) -> bool:
+        if host in self._known:
+            return True
+        found = self._goes_by(_hostname(host))
+        if found and len(self._known) < MOST_KNOWN:
+            self._known.add(host)
+        return found
 
     def _goes_by(self, name: str | None) -> bool:
         if not name:

@@ -14,6 +14,7 @@ from pyexec.mcp.cancellations import CancellationWatch
 from pyexec.mcp.error_answers import ErrorAnswers
 from pyexec.mcp.leaving import Leaving
 from pyexec.mcp.listing import Listing
+from pyexec.mcp.no_state import NoState
 from pyexec.mcp.running import Desk, ServicesSource
 from pyexec.mcp.toolsets import add_toolsets
 
@@ -79,6 +80,7 @@ def build_server(
         middleware=[cancellations, ErrorAnswers(), *checks],
         auth=auth,
         mask_error_details=True,
+        session_state_store=NoState(),
         dereference_schemas=False,  # `Listing` does it.
     )
     server.add_transform(Listing())

@@ -42,7 +42,8 @@ class Masker:
 
     def mask(self, text: str) -> str:
         """Return the text without secrets."""
-        text = _URL_CREDENTIALS.sub(rf"\1{_MASK}@", text)
+        if "@" in text:  # Looked for first: most lines have none, and the pattern is slow.
+            text = _URL_CREDENTIALS.sub(rf"\1{_MASK}@", text)
         return self._values.sub(_MASK, text) if self._values else text
 
 

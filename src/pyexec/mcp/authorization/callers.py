@@ -1,12 +1,14 @@
 """Who sent the request that is being answered."""
 
 from dataclasses import replace
+from functools import lru_cache
 
 from fastmcp.server.auth import AccessToken
 from fastmcp.server.dependencies import get_http_request
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from starlette.requests import HTTPConnection
 
+from pyexec.auth.verification import REMEMBERED
 from pyexec.domain.identities import Identity
 from pyexec.domain.principals import Principal
 from pyexec.http.addresses import address_of
@@ -31,6 +33,12 @@ class Caller(AuthenticatedUser):
             )
         )
         self.verified = identity
+
+
+@lru_cache(maxsize=REMEMBERED)
+def caller_of(identity: Identity) -> Caller:
+    """Return the caller whom a token stands for, the same for all its requests: making one takes a while."""
+    return Caller(identity)
 
 
 def identity_of(connection: HTTPConnection) -> Identity | None:

@@ -15,7 +15,7 @@ from pyexec.auth.refusals import InvalidTokenError, IssuerUnavailableError
 from pyexec.auth.verification import Verifier
 from pyexec.domain.identities import Identity
 from pyexec.mcp.authorization import needs
-from pyexec.mcp.authorization.callers import NO_TOKEN, Caller
+from pyexec.mcp.authorization.callers import NO_TOKEN, caller_of
 from pyexec.mcp.authorization.watching import Answer, Watch
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ class Guard:
         except IssuerUnavailableError:
             await _answer(send, 503, "temporarily_unavailable", "The token cannot be checked now.", _RETRY)
             return
-        scope["user"] = Caller(identity)
+        scope["user"] = caller_of(identity)
         scope["auth"] = AuthCredentials(sorted(identity.scopes))
         needed, receive = await self._needed(scope, receive)
         if needed is None:
