@@ -107,10 +107,15 @@ async def signed(town: Town, module_home: Path) -> AsyncIterator[Site]:
 @pytest.fixture(scope="module")
 async def asking(town: Town) -> AsyncIterator[Site]:
     """A server that asks about each token."""
-    asked = {"PYEXEC_AUTH_INTROSPECTION_CLIENT": SERVER_ID, "PYEXEC_AUTH_INTROSPECTION_SECRET": SERVER_SECRET}
     with temporary_home() as home:
-        variables = {"PYEXEC_AUTH_ISSUERS": town.issuer, "PYEXEC_AUTH_REVOCATION_SECONDS": "0", **asked}
-        async with serving(home, PORT=str(town.opaque_port), **variables) as site:
+        async with serving(
+            home,
+            PORT=str(town.opaque_port),
+            PYEXEC_AUTH_ISSUERS=town.issuer,
+            PYEXEC_AUTH_REVOCATION_SECONDS="0",
+            PYEXEC_AUTH_INTROSPECTION_CLIENT=SERVER_ID,
+            PYEXEC_AUTH_INTROSPECTION_SECRET=SERVER_SECRET,
+        ) as site:
             yield site
 
 

@@ -134,9 +134,11 @@ class _SharedFileHandler(logging.handlers.RotatingFileHandler):
                 self._inode = found.st_ino
             if found.st_size + len(line) >= self.maxBytes:
                 self.doRollover()
-                self.stream = self.stream or self._open()
-                self._inode = os.fstat(self.stream.fileno()).st_ino
-            self.stream.write(line)
+            stream = self.stream
+            if stream is None:
+                stream = self.stream = self._open()
+                self._inode = os.fstat(stream.fileno()).st_ino
+            stream.write(line)
             self.flush()
         except Exception:  # noqa: BLE001
             self.handleError(record)
