@@ -19,7 +19,7 @@ from tests.helpers.processes import eventually
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "identity-provider" / "Containerfile"
-KNOWN = {"FROM", "RUN", "WORKDIR", "COPY", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+KNOWN = {"ARG", "FROM", "RUN", "WORKDIR", "COPY", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 STEP_SECONDS = 200.0
 
 
