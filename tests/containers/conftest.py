@@ -13,7 +13,7 @@ def engine() -> Iterator[Engine]:
     found = find_engine()
     if found is None:
         pytest.skip(
-            f"No container engine answers here: start one, and name it in {ENGINE} unless it is docker or podman; name an "
+            f"No container engine answers here: start one, named in {ENGINE} unless it is docker or podman; name an "
             f"image with Python in {BASE} where none can be fetched. On Debian scripts/containers.sh does all of that."
         )
     yield found

@@ -12,7 +12,7 @@ from fastmcp.utilities.http import find_available_port
 from tests.containers.engine import ROOT, Container, Engine
 from tests.helpers.waiting import eventually
 from tests.idp.clicking import ClickingOAuth
-from tests.idp.site import PASSWORD
+from tests.idp.site import CHEAP, PASSWORD
 
 pytestmark = [pytest.mark.containers, pytest.mark.timeout(1200)]
 
@@ -28,6 +28,7 @@ def provider(engine: Engine) -> Iterator[tuple[Container, str]]:
     port = find_available_port()
     issuer = f"http://127.0.0.1:{port}/id"
     options = [f"--env=PYEXEC_IDP_{name}" for name in (f"ISSUER={issuer}", f"PORT={port}", "HOST=127.0.0.1")]
+    options += [f"--env={name}={value}" for name, value in CHEAP.items()]
     with engine.serving(engine.image("identity-provider"), options=["--health-interval=1s", *options]) as container:
         container.wait_until_healthy()
         container.ok("pyexec-idp", "users", "add", "ada", "--password-stdin", stdin=f"{PASSWORD}\n")
