@@ -46,4 +46,4 @@ ENV SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt
 END
 DOCKER_BUILDKIT=0 docker build --quiet --network host --tag pyexec-test-python "$work/base"
 
-PYEXEC_TEST_ENGINE=docker PYEXEC_TEST_PYTHON_IMAGE=pyexec-test-python make containers
+CONTAINER_ENGINE=docker PYTHON_IMAGE=pyexec-test-python make containers

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.helpers.processes import eventually
 
 ROOT = Path(__file__).parents[2]
-ENGINE, BASE = "PYEXEC_TEST_ENGINE", "PYEXEC_TEST_PYTHON_IMAGE"
+ENGINE, BASE = "CONTAINER_ENGINE", "PYTHON_IMAGE"
 BUILD_SECONDS = 900
 COMMAND_SECONDS = 120
 
