@@ -14,7 +14,12 @@ command -v mmdebstrap >/dev/null || missing="$missing mmdebstrap"
 
 work=$(mktemp -d)
 finish() {
-    [ ! -s "$work/pid" ] || { kill "$(cat "$work/pid")"; while kill -0 "$(cat "$work/pid")" 2>/dev/null; do sleep 0.2; done; }
+    if [ -s "$work/pid" ]; then
+        daemon=$(cat "$work/pid")
+        kill "$daemon"
+        while kill -0 "$daemon" 2>/dev/null; do sleep 0.2; done
+    fi
+    umount "$work/exec/netns/default" 2>/dev/null || true
     rm -rf "$work"
 }
 trap finish EXIT
