@@ -16,7 +16,7 @@ WORKERS ?= $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) * 2 )))
 PYTEST_OPTIONS := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint coverage check format docs bench clean
+.PHONY: help install demo test containers lint coverage check format docs bench clean
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ demo: install ## Show the product at work
 
 test: install ## Run the tests, but for the long proofs
 	$(RUN) $(AGAIN) pytest $(PYTEST_OPTIONS) $(ARGS)
+
+containers: install ## Build the container files and run them; needs an engine
+	$(RUN) pytest -n 0 -rs --containers tests/containers $(ARGS)
 
 lint: install ## Run every check but the tests
 	$(RUN) ruff check

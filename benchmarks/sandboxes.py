@@ -1,4 +1,5 @@
-"""A fresh sandbox with the data stack imported, against a fresh Python process that imports it, without any wall."""
+"""A fresh sandbox with the data stack imported, against a fresh Python process that imports it, without any wall; and,
+where there is an engine, against a container for each call."""
 
 import json
 import statistics
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from bench import HERE, Bench
+from containers import containers
 from figures import Figure, Target, in_milliseconds, interleave
 from installation import BenchmarkError
 
@@ -23,6 +25,7 @@ print(InterpreterFinder(os.environ, None, python_version).find(PYTHON).path)
 STACK = "numpy, pandas and matplotlib"
 STEP_SECONDS = 300.0
 SETTLE_SECONDS = 0.4
+TIMES_FASTER = 50
 CODE = "import numpy, pandas, matplotlib.pyplot; 1 + 1"
 
 
@@ -45,10 +48,33 @@ def measure(bench: Bench) -> list[Figure]:
         _promised(in_milliseconds("the value of 1 + 1 from one kept ready", ready, plain), 25.0),
         _promised(in_milliseconds("the same having imported pandas and pyplot", samples["imports"], plain), 30.0),
         _promised(in_milliseconds("a sandbox is gone after it is killed", killed), 50.0),
+        *_against_containers(bench, python, samples["imports"], samples["forked"]),
         *_at_the_tool(bench),
         _memory(memory),
         _throughput(samples["throughput"]),
     ]
+
+
+def _against_containers(bench: Bench, python: Path, ready: list[float], forked: list[float]) -> list[Figure]:
+    """Compare with a container for each call, which has the same interpreter and packages; where there is an engine."""
+    prefix = _run(bench, [python, "-c", "import sys; print(sys.base_prefix)"]).decode().strip()
+    folders = [python.parents[1], *([Path(prefix)] if not Path(prefix).is_relative_to("/usr") else [])]
+    with containers(folders) as found:
+        if found is None:
+            return []
+        code = "import IPython, numpy, pandas, matplotlib.pyplot; print(1 + 1)"
+        found.seconds([str(python), "-c", code], "2")
+        taken = [found.seconds([str(python), "-c", code], "2") for _ in range(bench.rounds(full=21, quick=3))]
+    what = f"fresh sandbox to the value of 1 + 1 with {STACK}, against {found.engine} run"
+    return [
+        _times_faster(in_milliseconds(f"{what}: kept ready", ready, taken), TIMES_FASTER),
+        in_milliseconds(f"{what}: forked", forked, taken),
+    ]
+
+
+def _times_faster(figure: Figure, times: int) -> Figure:
+    assert figure.baseline is not None
+    return replace(figure, target=Target(f"<= 1/{times}", figure.value * times <= figure.baseline))
 
 
 def _at_the_tool(bench: Bench) -> list[Figure]:

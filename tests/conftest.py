@@ -60,6 +60,7 @@ KEPT = ("environments", "guest", "sandbox-packages", "usual-packages")
 # Markers whose tests are left out unless the option of the same name is given.
 ON_REQUEST = {
     "usual_packages": "try all packages that sandboxes have by default",
+    "containers": "build the container files and run them; needs an engine",
     "exhaustive": "run the long proofs too, which show again at length what other tests show",
 }
 _left_out = pytest.StashKey[int]()

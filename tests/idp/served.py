@@ -20,6 +20,8 @@ from tests.idp.site import CHEAP, PASSWORD, Forms
 
 PROGRAM = Path(sys.prefix) / "bin" / "pyexec-idp"
 COMMAND_SECONDS = 50.0
+PATIENCE_SECONDS = 60.0
+"""For a page, on a busy machine: checking a password takes its time on purpose."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def operator(folder: Path, **more: str) -> Operator:
 
 def click_through(authorization_url: str, decision: str = "allow") -> str:
     """Sign in and decide, as a person with a browser would; return where the browser is sent at the end."""
-    with httpx2.Client(follow_redirects=True) as browser:
+    with httpx2.Client(follow_redirects=True, timeout=PATIENCE_SECONDS) as browser:
         page = browser.get(authorization_url)
         for more in ({"user": "ada", "password": PASSWORD}, {"decision": decision}):
             action, fields = Forms(page.text).forms[0]

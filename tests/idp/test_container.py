@@ -1,4 +1,4 @@
-"""The container file, as far as it can be tried without an engine: its steps, in empty folders."""
+"""The container file without an engine: its steps, in empty folders. With an engine: tests/containers."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.helpers.processes import eventually
 
 ROOT = Path(__file__).parents[2]
 FILE = ROOT / "deploy" / "identity-provider" / "Containerfile"
-KNOWN = {"FROM", "RUN", "WORKDIR", "COPY", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+KNOWN = {"ARG", "FROM", "RUN", "WORKDIR", "COPY", "ENV", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
 STEP_SECONDS = 200.0
 
 
@@ -105,10 +105,10 @@ def test_what_it_installs_serves_and_its_health_check_says_so(installed: Path, t
         "PYEXEC_IDP_HOME": str(tmp_path / "home"),
         "PYEXEC_IDP_HOST": "127.0.0.1",
         "PYEXEC_IDP_PORT": port,
-        "PYEXEC_IDP_ISSUER": "https://id.example.com",
+        "PYEXEC_IDP_ISSUER": "https://example.com/id",
     }
     start = [*json.loads(only("ENTRYPOINT")), *json.loads(only("CMD"))]
-    check = json.loads(only("HEALTHCHECK").partition("CMD ")[2].replace("127.0.0.1:8100", f"127.0.0.1:{port}"))
+    check = json.loads(only("HEALTHCHECK").partition("CMD ")[2])
 
     def is_healthy() -> bool:
         return (

@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from pyexec_idp.app.web import ways
 from tests.idp.site import ISSUER, MCP, SCOPE, Site, payload
@@ -170,3 +173,32 @@ def test_metrics_count_what_happened(site: Site) -> None:
     text = site.http.get(f"{ISSUER}/metrics").text
     assert 'pyexec_idp_events_total{event="tokens_given"} 1' in text
     assert MCP not in text
+
+
+async def _fail(_request: Request) -> Response:
+    raise ValueError("sesame")
+
+
+def test_metrics_count_requests_by_route_and_nothing_that_a_caller_chose_is_in_them(site: Site) -> None:
+    for _time in range(2):
+        site.http.post(f"{ISSUER}/token", data={"code": "sesame"}, headers={"user-agent": "sesame"})
+    site.http.get(f"{ISSUER}/authorize?state=sesame")
+    site.http.request("SESAME", f"{ISSUER}/token")
+    for number in range(3):
+        site.http.get(f"{ISSUER}/sesame/{number}")
+    site.app.router.routes.insert(0, Route("/userinfo", _fail))
+    with TestClient(site.app, base_url=ISSUER, raise_server_exceptions=False) as http:
+        assert http.get("/userinfo").status_code == 500
+    answer = site.http.get(f"{ISSUER}/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
+    lines = answer.text.splitlines()
+    assert sorted(line for line in lines if line.startswith("pyexec_idp_http_requests_total{")) == [
+        'pyexec_idp_http_requests_total{method="GET",route="/authorize",status="4xx"} 1.0',
+        'pyexec_idp_http_requests_total{method="GET",route="/userinfo",status="5xx"} 1.0',
+        'pyexec_idp_http_requests_total{method="GET",route="other",status="4xx"} 3.0',
+        'pyexec_idp_http_requests_total{method="POST",route="/token",status="4xx"} 2.0',
+        'pyexec_idp_http_requests_total{method="other",route="/token",status="4xx"} 1.0',
+    ]
+    assert 'pyexec_idp_http_request_seconds_count{route="/token"} 3.0' in lines
+    assert "pyexec_idp_http_open_requests 1.0" in lines  # This one.
+    assert "sesame" not in answer.text

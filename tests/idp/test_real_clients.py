@@ -3,14 +3,12 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from fastmcp import Client
-from fastmcp.client.auth import OAuth
 from fastmcp.utilities.http import find_available_port
-from mcp.client.auth import AuthorizationCodeResult
 
+from tests.idp.clicking import ClickingOAuth
 from tests.idp.guarded import guarded
 from tests.idp.javascript import (
     PACKAGES,
@@ -21,7 +19,7 @@ from tests.idp.javascript import (
     run,
     run_and_sign_in,
 )
-from tests.idp.served import Operator, click_through, operator
+from tests.idp.served import Operator, operator
 from tests.idp.site import PASSWORD, SCOPE
 
 RESOURCE = "https://strict.example/mcp"
@@ -51,18 +49,6 @@ def url(idp: Operator) -> Iterator[str]:
     """The URL of an MCP server that knows the issuer only."""
     with guarded(idp) as made:
         yield made
-
-
-class ClickingOAuth(OAuth):
-    """FastMCP's client, with a person who clicks instead of a browser that opens."""
-
-    async def redirect_handler(self, authorization_url: str) -> None:
-        back = click_through(authorization_url)
-        self.came_back = {name: values[0] for name, values in parse_qs(urlsplit(back).query).items()}
-
-    async def callback_handler(self) -> AuthorizationCodeResult:
-        back = self.came_back
-        return AuthorizationCodeResult(code=back["code"], state=back["state"], iss=back["iss"])
 
 
 @pytest.mark.filterwarnings("ignore:Using in-memory token storage")

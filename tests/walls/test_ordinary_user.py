@@ -21,7 +21,7 @@ from tests.walls.bubblewrap import HERE, copy_interpreter
 
 pytestmark = pytest.mark.root
 ORDINARY = 54_321
-OWN_USER = f"waived: it is {ORDINARY}, who runs pyexec: only root has other users to give"
+OWN_USER = f"waived: it is {ORDINARY}, who runs pyexec, with their groups: only root has other users to give"
 
 
 def _version2() -> str | None:
@@ -64,7 +64,7 @@ def told_by_ordinary_user(reachable: Path, group: Path | None = None) -> dict[st
         env={"PYTHONPATH": str(reachable / "src"), "LD_LIBRARY_PATH": str(reachable / "python/lib")},
         user=ORDINARY,
         group=ORDINARY,
-        extra_groups=[],
+        extra_groups=[ORDINARY, ORDINARY + 1],
         cwd="/",
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

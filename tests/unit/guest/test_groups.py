@@ -75,6 +75,13 @@ def test_a_group_above_what_is_mounted_is_not_found(tmp_path: Path) -> None:
     assert own_groups(process(tmp_path, "0::/../mine\n", mountinfo.replace("/other", "/"))).version2 != "/mine"
 
 
+def test_a_machines_whole_tree_in_a_container_with_a_namespace_of_its_own_is_not_taken_for_the_containers(
+    tmp_path: Path,
+) -> None:
+    mountinfo = "31 30 0:27 /../.. /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+    assert own_groups(process(tmp_path, "0::/\n", mountinfo)) == OwnGroups()
+
+
 def test_the_machines_own_group_hands_on_what_it_has(tmp_path: Path) -> None:
     top = group(tmp_path / "top", handed="cpu", kind=None)
     (tmp_path / "top/cgroup.procs").write_text("1\n")  # It may keep them.

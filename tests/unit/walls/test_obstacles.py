@@ -133,6 +133,30 @@ def test_files_that_the_users_of_sandboxes_may_not_read_are_told(tmp_path: Path)
     assert find_obstacles(BWRAP, plan, root) == ()
 
 
+def test_what_the_system_hides_that_is_not_of_its_python_is_nobodys_business(tmp_path: Path) -> None:
+    system, root = tmp_path / "usr", machine(tmp_path / "root", WELL)
+    for folder in ("bin", "lib/python3.13/json", "lib/ssl"):
+        (system / folder).mkdir(parents=True)
+    (system / "lib/ssl/private").mkdir(0o700)
+    (system / "lib/python3.13/linked").symlink_to(system / "lib/ssl/private")
+    plan = Plan(
+        bwrap=BWRAP,
+        binds=((str(system), "/usr"),),
+        devices=(),
+        files=(),
+        links=(),
+        environment=(),
+        command=("/usr/bin/python3.13",),
+        users=Users(1, 2),
+        scratch_size=1,
+    )
+    assert find_obstacles(BWRAP, plan, root) == ()
+    hidden = system / "lib/python3.13/json/decoder.py"
+    hidden.touch(0o600)
+    (only,) = find_obstacles(BWRAP, plan, root)
+    assert (str(hidden) in only.what, only.remedy) == (True, f"chmod -R a+rX {hidden.parent}")
+
+
 @pytest.mark.parametrize(
     ("files", "key", "said"),
     [
@@ -142,6 +166,16 @@ def test_files_that_the_users_of_sandboxes_may_not_read_are_told(tmp_path: Path)
             {"proc/self/mountinfo": VERSION_1},
             "cgroup-root",
             "as root",
+        ),
+        ({"proc/self/mountinfo": VERSION_1.replace(" rw - ", " ro,nosuid - ")}, "cgroup-read-only", "--user 0"),
+        (
+            {
+                "proc/self/mountinfo": "30 1 0:9 / /sys/fs/cgroup ro,nosuid - cgroup2 cgroup rw\n",
+                "sys/fs/cgroup/cgroup.controllers": "cpu io memory pids\n",
+                ".dockerenv": "",
+            },
+            "cgroup-read-only",
+            "PYEXEC_SANDBOX_WAIVE=memory,cpu",
         ),
         ({}, "cgroup-none", "/sys/fs/cgroup:rw"),
     ],

@@ -12,6 +12,7 @@ from pyexec_idp.grants.directory import Directory
 from pyexec_idp.grants.minting import Mint
 from pyexec_idp.grants.registration import Registration
 from pyexec_idp.grants.scopes import Register
+from pyexec_idp.http.counting import Metrics
 from pyexec_idp.keys.pepper import Pepper
 from pyexec_idp.keys.ring import KeyRing
 from pyexec_idp.keys.signing import Signer
@@ -60,6 +61,11 @@ class Parts:
     def audit(self) -> Audit:
         """What happened."""
         return Audit(self.database, self.now)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What is counted, for Prometheus."""
+        return Metrics(self.audit.counts)
 
     @cached_property
     def attempts(self) -> AttemptStore:

@@ -19,6 +19,7 @@ from pyexec_idp.endpoints.operations import Operations
 from pyexec_idp.endpoints.protocol import Protocol
 from pyexec_idp.grants.authorizations import Authorizations
 from pyexec_idp.grants.server import Server
+from pyexec_idp.http.counting import Counted
 from pyexec_idp.http.headers import SafeHeaders
 from pyexec_idp.http.reading import Handler, on_thread
 from pyexec_idp.pages.authorize import Consent, Devices
@@ -50,7 +51,7 @@ def ways(parts: Parts) -> list[Way]:
     server = Server(context)
     settings = parts.settings
     protocol = Protocol(context, server, parts.ring, parts.registration)
-    operations = Operations(parts.ring, parts.resources, parts.audit)
+    operations = Operations(parts.ring, parts.resources, parts.metrics)
     cookies = Cookies(settings.issuer, context.pepper, settings.lifetimes.sign_in)
     pages = Pages(settings.issuer, settings.title)
     sign_ins = SignIns(
@@ -128,9 +129,11 @@ def build(parts: Parts) -> Starlette:
             tasks.cancel_scope.cancel()
         await anyio.to_thread.run_sync(parts.close)
 
+    routes = [_route(way, prefix) for way in ways(parts)]
+    counted = Middleware(Counted, metrics=parts.metrics, paths=[route.path for route in routes])
     return Starlette(
-        routes=[_route(way, prefix) for way in ways(parts)],
-        middleware=[Middleware(SafeHeaders, https=parts.settings.issuer.startswith("https:"))],
+        routes=routes,
+        middleware=[counted, Middleware(SafeHeaders, https=parts.settings.issuer.startswith("https:"))],
         exception_handlers={Exception: _failed},
         lifespan=lifespan,
     )

@@ -73,7 +73,7 @@ class Register:
         Raises:
             InvalidTargetError: It is another.
         """
-        if any(self._canonical(one) != allowed for one in resources):
+        if any(self._look_up(one)[0] != allowed for one in resources):
             raise InvalidTargetError("The resource is not the one that was allowed.")
 
     def _target(self, resource: str | None, wanted: tuple[str, ...]) -> Resource | None:
@@ -82,18 +82,21 @@ class Register:
                 return None
             every = self._store.all()
             return every[0] if len(every) == 1 else next((one for one in every if one.is_default), None)
-        url = self._canonical(resource)
+        url, found = self._look_up(resource)
         if url == self._issuer:
             return None
-        found = None if url is None else self.named(url)
         if found is None:
             raise InvalidTargetError("The resource is not registered here.")
         return found
 
-    def _canonical(self, url: str) -> str | None:
-        found = canonical_resource(url)
-        if found is None or self.named(found) is not None:
-            return found
+    def _look_up(self, url: str) -> tuple[str | None, Resource | None]:
+        """Return what a URL is called here, None where it is none; and the resource, where there is one."""
+        called = canonical_resource(url)
+        if called is None:
+            return None, None
+        every = {one.url: one for one in self._store.all()}
         # A final slash is the most common slip of all, and names no other server.
-        trimmed = found.removesuffix("/")
-        return trimmed if self.named(trimmed) is not None else found
+        for name in (called, called.removesuffix("/")):
+            if name in every:
+                return name, every[name]
+        return called, None

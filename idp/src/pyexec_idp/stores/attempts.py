@@ -2,10 +2,10 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, insert, select
 
 from pyexec_idp.domain.secrets import Clock, hash_of, wall_clock
 from pyexec_idp.stores.database import Database
@@ -13,6 +13,11 @@ from pyexec_idp.stores.schema import attempts, audit
 
 _LOG = logging.getLogger("pyexec_idp.audit")
 _NOTE = insert(audit)
+_COUNT = (
+    select(attempts.c.key, func.count())
+    .where(attempts.c.key.in_(bindparam("keys", expanding=True)), attempts.c.at > bindparam("since"))
+    .group_by(attempts.c.key)
+)
 
 
 class AttemptStore:
@@ -23,9 +28,15 @@ class AttemptStore:
 
     def count(self, key: str, since: float) -> int:
         """Count those of a key."""
-        query = select(func.count()).where(attempts.c.key == hash_of(key), attempts.c.at > since)
+        return self.counts((key,), since)[0]
+
+    def counts(self, keys: Sequence[str], since: float) -> tuple[int, ...]:
+        """Count those of each key, in one look."""
+        hashes = [hash_of(key) for key in keys]
         with self._database.reading() as connection:
-            return connection.execute(query).scalar_one()
+            found = connection.execute(_COUNT, {"keys": hashes, "since": since}).all()
+        numbers: dict[str, int] = {key: number for key, number in found if number}
+        return tuple(numbers.get(key, 0) for key in hashes)
 
     def add(self, keys: Iterable[str], at: float) -> None:
         """Add one for each key."""

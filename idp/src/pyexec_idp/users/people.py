@@ -145,10 +145,8 @@ class People:
         now = self._now()
         account, place = _account(name), f"address:{address}"
         since = now - self._bounds.window
-        if (
-            self._attempts.count(account, since) >= self._bounds.failures_per_account
-            or self._attempts.count(place, since) >= self._bounds.failures_per_address
-        ):
+        by_name, by_address = self._attempts.counts((account, place), since)
+        if by_name >= self._bounds.failures_per_account or by_address >= self._bounds.failures_per_address:
             self._audit.note("sign_in_throttled", address=address)
             raise TooManyError("Too many attempts. Wait a quarter of an hour, then try again.")
         found = self._store.named(name)
@@ -158,7 +156,8 @@ class People:
             self._attempts.add((account, place), now)
             self._audit.note("sign_in_refused", user_id=None if user is None else user.id, address=address)
             return None
-        self._attempts.forget(account)
+        if by_name:
+            self._attempts.forget(account)
         if better is not None:
             self._store.change(user.id, {"password_hash": better})
         return user

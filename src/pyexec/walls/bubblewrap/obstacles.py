@@ -1,5 +1,6 @@
 """What on a machine can be in the way of the wall, and what to do about it; read from files, nothing is changed."""
 
+import glob
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,17 @@ CONTROLLERS = ("memory", "pids", "cpu")
 HOST = Path("/")
 
 _SYSCTL = "sudo sysctl -w {0}; to keep it: echo {0} | sudo tee /etc/sysctl.d/60-pyexec.conf"
+_GROUPS = ("cgroup", "cgroup2")
+_READ_ONLY_REMEDY = (
+    "Without them, and with a container whose --memory and --cpus hold all sandboxes together: "
+    "PYEXEC_SANDBOX_WAIVE=memory,cpu. With them: as root of the container (--user 0 --cap-add SYS_ADMIN), with "
+    "--cgroupns host -v /sys/fs/cgroup:/sys/fs/cgroup:rw."
+)
 _CAPABILITIES = {"SETGID": 6, "SETUID": 7, "SYS_ADMIN": 21}
 _FILTERED = "2"
+_OF_PYTHON = ("bin/python*", "lib/python3*", "lib/libpython*")
+"""What an interpreter reads of where it lies: with the system's that is /usr, which has much that is none of its."""
+
 _UNMASKED_BELOW = ("/proc/sys/fs/binfmt_misc",)
 """What the kernel does not count: a file system on a folder that was made for it."""
 
@@ -113,7 +123,7 @@ def _container(root: Path) -> Iterator[Obstacle]:
     if _field(root / "proc/self/status", "Seccomp") == _FILTERED:
         yield Obstacle(
             id="seccomp",
-            what=f"A filter of system calls is on pyexec itself, and may forbid user namespaces: {name} has one.",
+            what=f"A filter of system calls is on pyexec itself, and may forbid what a wall takes: {name} has one.",
             remedy=f"Start it with {seccomp}, and with --security-opt apparmor=unconfined where there is AppArmor.",
         )
     masked = [place for place in _mounts_below_proc(root) if not place.startswith(_UNMASKED_BELOW)]
@@ -155,30 +165,50 @@ def _unreadable(plan: Plan) -> Iterator[Obstacle]:
     if plan.users is None:
         return
     for source, inside in plan.binds:
-        if not inside.endswith("pyexec_guest") and not plan.command[0].startswith(f"{inside}/"):
+        if inside.endswith("pyexec_guest"):
+            places = [source]
+        elif plan.command[0].startswith(f"{inside}/"):
+            places = [os.path.join(source, name) for name in _OF_PYTHON]
+        else:
             continue
-        for folder, names, files in os.walk(source):
-            hidden = next((name for name in (*names, *files) if not _is_open(os.path.join(folder, name))), None)
-            if hidden is not None:
-                yield Obstacle(
-                    id="unreadable",
-                    what=f"Sandboxes are users of their own, who may not read {os.path.join(folder, hidden)}.",
-                    remedy=f"chmod -R a+rX {source}",
-                )
-                break
+        hidden = next((path for place in places for path in _below(place) if not _is_open(path)), None)
+        if hidden is not None:
+            yield Obstacle(
+                id="unreadable",
+                what=f"Sandboxes are users of their own, who may not read {hidden}.",
+                remedy=f"chmod -R a+rX {source if inside.endswith('pyexec_guest') else os.path.dirname(hidden)}",
+            )
+
+
+def _below(place: str) -> Iterator[str]:
+    for found in glob.iglob(place):
+        yield found
+        for folder, names, files in os.walk(found):
+            yield from (os.path.join(folder, name) for name in (*names, *files))
 
 
 def _is_open(path: str) -> bool:
     try:
-        mode = os.stat(path).st_mode
+        mode = os.lstat(path).st_mode
     except OSError:
+        return True
+    if stat.S_ISLNK(mode):  # What it leads to is looked at where it is.
         return True
     return bool(mode & stat.S_IROTH) and (not stat.S_ISDIR(mode) or bool(mode & stat.S_IXOTH))
 
 
 def _groups(root: Path) -> Iterator[Obstacle]:
     mounts = [line.split() for line in _lines(root / "proc/self/mountinfo")]
-    kinds = {fields[fields.index("-") + 1] for fields in mounts if "-" in fields}
+    trees = [(fields[fields.index("-") + 1], fields[5].split(",")) for fields in mounts if "-" in fields]
+    kinds = {kind for kind, _ in trees}
+    if any(kind in _GROUPS and "ro" in options for kind, options in trees):
+        name, *_ = _container_words(root)
+        yield Obstacle(
+            id="cgroup-read-only",
+            what=f"Control groups are mounted read-only: {name} does so.",
+            remedy=_READ_ONLY_REMEDY,
+        )
+        return
     newer = _lines(root / "sys/fs/cgroup/cgroup.controllers")
     if newer:
         missing = [name for name in CONTROLLERS if name not in newer[0].split()]

@@ -60,7 +60,8 @@ def _memberships(text: str) -> "Iterator[tuple[str, str]]":
 
 def _below(path: "str | None", root: str, place: str) -> "str | None":
     """Return where a group is, of a tree of which the part from `root` on is mounted."""
-    if path is None:
+    # The tree begins above what this process can name: a machine's, in a container with a namespace of its own.
+    if path is None or root.startswith("/.."):
         return None
     inside = os.path.relpath(path, _place(root))
     return None if inside.startswith("..") else os.path.normpath(os.path.join(_place(place), inside))

@@ -9,24 +9,29 @@ from pyexec.walls.bubblewrap.proof.subject import Attempt, Outcome, Subject, hel
 ABSENT = frozenset({"clone3", "landlock_create_ruleset"})
 _NO_CAPABILITIES = frozenset({"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
 _INSIDE = "1000"
+_NOBODYS = "65534"
+"""How a group is called inside that there is no name for."""
+
 _FILTERED = "2"
 _EXPECTED = ["0 /dev/null", "1 pipe", "2 pipe", "3 socket"]
 
 
 def _privileges(subject: Subject) -> Outcome:
+    # Only root can leave its groups. Those of anybody else come along, as the user itself does: see `_user`.
+    allowed = set[str]() if subject.plan.users is not None else {_INSIDE, _NOBODYS}
     with subject.sandbox() as asked:
         saw = asked.ask("hold")
-    wrong = [*_wrong("it", saw["own"]), *_wrong("its first process", saw["first"])]
+    wrong = [problem for who, status in _own_and_first(saw).items() for problem in _wrong(who, status, allowed)]
     wrong += [f"{name} works" for name in saw["changed"]]
     return held("no capabilities, none to be had, user 1000 only") if not wrong else not_held("; ".join(wrong))
 
 
-def _wrong(who: str, status: dict[str, str]) -> list[str]:
+def _wrong(who: str, status: dict[str, str], allowed: set[str]) -> list[str]:
     wrong = [f"{who} has {name} {status[name]}" for name in sorted(_NO_CAPABILITIES) if int(status[name], 16)]
     if status["NoNewPrivs"] != "1":
         wrong.append(f"{who} can get new privileges")
     wrong += [f"{who} has {name} {status[name]}" for name in ("Uid", "Gid") if set(status[name].split()) != {_INSIDE}]
-    if status["Groups"]:
+    if not allowed.issuperset(status["Groups"].split()):
         wrong.append(f"{who} is in the groups {status['Groups']}")
     return wrong
 
@@ -66,7 +71,7 @@ def _user(subject: Subject) -> Outcome:
     with subject.sandbox() as one, subject.sandbox() as other:
         first, second, ours = one.user(), other.user(), os.geteuid()
     if subject.plan.users is None:
-        return waived(f"it is {first}, who runs pyexec: only root has other users to give")
+        return waived(f"it is {first}, who runs pyexec, with their groups: only root has other users to give")
     if ours in (first, second):
         return not_held(f"one is {ours}, who runs pyexec")
     return judge(
