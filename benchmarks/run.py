@@ -25,6 +25,7 @@ import imports
 import initialize
 import listing
 import measuring
+import neighbours
 import printing
 import sandboxes
 import service
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "imports": imports.measure,
     "exchange": exchange.measure,
     "service": service.measure,
+    "neighbours": neighbours.measure,
 }
 
 

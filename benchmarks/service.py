@@ -42,7 +42,7 @@ class Caller:
     """One client that keeps its connection."""
 
     def __init__(self, where: "Place") -> None:
-        self._connection = http.client.HTTPConnection(where.address, timeout=120)
+        self._connection = http.client.HTTPConnection(where.address, timeout=300)
         self._own = {"Authorization": f"Bearer {where.token}"} if where.token else {}
 
     def call(self, tool: str = NOOP, /, **arguments: object) -> dict[str, object]:
@@ -62,6 +62,8 @@ class Caller:
         text = answer.read()
         if answer.status != 200:
             raise BenchmarkError(f"a call was answered with {answer.status}: {text[:200]!r}")
+        if (answer.getheader("content-type") or "").startswith("text/event-stream"):  # A call that takes long.
+            text = [line for line in text.splitlines() if line.startswith(b"data: {")][-1].removeprefix(b"data: ")
         found: dict[str, object] = json.loads(text)["result"]["structuredContent"]
         return found
 

@@ -46,6 +46,7 @@ class Prepared:
         values["prepare"] = tuple(Preparing(argv=one, env=env, stdin=stdin) for one in orders)
         self._launch = Launch(
             execution_id=name,
+            owner="test",
             folder=self.folder,
             lines=(Line(folder=queue, entry=held.entry, slots=4),),
             lock_fd=held.lock_fd,

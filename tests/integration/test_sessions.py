@@ -13,9 +13,10 @@ from pyexec.domain.errors import (
     SessionBusyError,
     SessionEndedError,
 )
-from pyexec.domain.executions import Execution
+from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.principals import Principal
 from tests.helpers.processes import alive, eventually
+from tests.helpers.waiting import eventually as soon
 from tests.integration.sandboxes import SETTINGS, SandboxEngine, behind, keepers
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
@@ -245,6 +246,37 @@ async def test_nobody_sees_the_sessions_of_somebody_else(engine: SandboxEngine) 
 async def test_an_id_that_can_be_none_is_refused(engine: SandboxEngine, session_id: str) -> None:
     with pytest.raises(InvalidArgumentError, match="session_id is"):
         await engine.submit("1", session_id=session_id)
+
+
+async def test_ending_a_user_ends_all_they_have_and_their_files_stay_and_nobody_elses_session_ends(
+    engine: SandboxEngine,
+) -> None:
+    await engine.run("x = 5", session_id="not-theirs")
+    code = ExecutionRequest(
+        script_content="open('kept', 'w').write('k')\nwhile True: pass",
+        harness=Harness(guest=True),
+        sandboxed=True,
+        session_id="theirs",
+    )
+    running, waiting = [await engine.executions.submit(SOMEBODY_ELSE, code) for _ in range(2)]
+
+    async def runs() -> bool:
+        return (await engine.executions.get(SOMEBODY_ELSE, running.id)).state == "running"
+
+    await soon(runs)
+
+    ended = await engine.services.users.end(SOMEBODY_ELSE)
+
+    assert (ended.executions, ended.sessions) == (2, 1)
+    for one in (running, waiting):
+        found = await engine.executions.get(SOMEBODY_ELSE, one.id)
+        assert found.state == "cancelled"
+        assert "ended: its user was ended by the operator" in reason(found)
+    with pytest.raises(SessionEndedError, match="its user was ended by the operator"):
+        await engine.executions.submit(SOMEBODY_ELSE, code)
+    read = await engine.services.files.read_whole(SOMEBODY_ELSE, "theirs", "kept")
+    assert read.data == b"k"
+    assert await engine.value("x", "not-theirs") == "5"
 
 
 async def test_a_made_up_id_is_new_each_time(engine: SandboxEngine) -> None:

@@ -19,6 +19,8 @@ from pyexec.auth.development import DevelopmentKey
 from pyexec.domain.toolsets import TOOLSETS
 from pyexec.mcp.server import build_server
 from pyexec.settings import load_settings
+from pyexec.storage.ended_users import EndedUsers
+from pyexec.storage.state_folder import StateFolder
 from tests.helpers.homes import environment
 from tests.helpers.waiting import eventually
 from tests.oauth.tokens import Signing
@@ -118,7 +120,8 @@ async def serving(home: Path, *, sandboxed: bool = False, **variables: str) -> A
     work = home.parent / "work"
     work.mkdir(exist_ok=True)
     settings = load_settings(environment(home, variables), directory=work)
-    authorization = open_authorization(settings.authorization, f"{base}/mcp")
+    ended = EndedUsers(StateFolder(home).ended_users)
+    authorization = open_authorization(settings.authorization, f"{base}/mcp", ended=ended)
     assert authorization is not None
     services = LazyServices(settings)
     server = build_server(

@@ -9,6 +9,7 @@ import httpx2
 import pytest
 
 from pyexec.auth import issuers
+from tests.helpers.commands import Command
 from tests.helpers.waiting import eventually
 from tests.idp.served import click_through
 from tests.idp.site import Pkce
@@ -135,6 +136,35 @@ async def test_a_new_key_of_the_issuer_is_found_and_what_a_withdrawn_one_signed_
     after = await eventually(signed_by_another)
     assert after is not None
     assert [(await guarded.site.rpc(one, "tools/list")).status_code for one in (after, before)] == [200, 401]
+
+
+async def test_ending_a_user_ends_what_they_run_and_their_tokens_until_they_are_let_in_again(
+    guarded: Guarded,
+) -> None:
+    site = guarded.site
+    token, _client = await a_token(guarded, "python:execute jobs:read")
+    arguments = {"directory": str(site.work), "script_content": "import time; time.sleep(600)", "wait_seconds": 0}
+    job = (await site.call(token, "run_script_in_dir", use_uv=False, **arguments))["structuredContent"]["job_id"]
+    (subject,) = [line.split()[1] for line in guarded.idp.ok("users", "list").splitlines() if line.startswith("ada\t")]
+    command = Command(site.work.parent / "home", site.work)
+    guarded.idp.ok("users", "disable", "ada")
+    try:
+        ended = ("users", "end", subject, "--issuer", guarded.idp.issuer, "--json")
+        told = json.loads(await anyio.to_thread.run_sync(command.ok, *ended))
+        assert (told["subject"], told["executions"]) == (subject, 1)
+    finally:
+        guarded.idp.ok("users", "enable", "ada")
+    assert (await site.rpc(token, "tools/list")).status_code == 401
+
+    newer, _client = await a_token(guarded, "python:execute jobs:read")
+
+    found = (await site.call(newer, "py_job_status", job_id=job))["structuredContent"]["job"]
+    assert (found["status"], found["error"]) == (
+        "cancelled",
+        "It was ended: its user was ended by the operator. It was ended with SIGKILL.",
+    )
+    line = (site.work.parent / "home" / "audit.jsonl").read_text().splitlines()[-1]
+    assert (json.loads(line)["event"], json.loads(line)["subject"]) == ("user_ended", subject)
 
 
 async def test_a_user_who_is_disabled_is_out(guarded: Guarded) -> None:

@@ -3,7 +3,9 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from anyio.to_thread import run_sync
 from fastmcp.server.auth import AuthProvider
 from fastmcp.server.auth.ssrf import is_ip_allowed
 from fastmcp.server.middleware import Middleware
@@ -19,6 +21,7 @@ from pyexec.mcp.authorization.callers import current_principal
 from pyexec.mcp.authorization.checks import ScopeChecks
 from pyexec.mcp.authorization.guard import BODY_LIMIT
 from pyexec.mcp.authorization.provider import ResourceServer
+from pyexec.storage.ended_users import EndedUsers
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +45,11 @@ class Authorization:
 
 
 def open_authorization(
-    settings: AuthorizationSettings, listening_at: str, *, body_limit: int = BODY_LIMIT
+    settings: AuthorizationSettings,
+    listening_at: str,
+    *,
+    body_limit: int = BODY_LIMIT,
+    ended: EndedUsers | None = None,
 ) -> Authorization | None:
     """Return whose tokens count; None where nobody is asked for one. Asks nobody for anything yet.
 
@@ -50,6 +57,7 @@ def open_authorization(
         settings: What the operator decided.
         listening_at: The URL of the MCP endpoint as it is without a proxy, such as `http://127.0.0.1:8765/mcp`.
         body_limit: How many bytes a request may have.
+        ended: Whose tokens count no more, whatever their issuer says.
 
     Raises:
         InvalidArgumentError: Development mode, and reachable for others.
@@ -61,7 +69,11 @@ def open_authorization(
     issuers = [_issuer(policy, fetcher) for policy in settings.issuers]
     key = _development_key(settings, listening_at, resource)
     verifier = Verifier(
-        [*issuers, *([key.issuer] if key else [])], resource, skew=settings.skew, revocation=settings.revocation
+        [*issuers, *([key.issuer] if key else [])],
+        resource,
+        skew=settings.skew,
+        revocation=settings.revocation,
+        ended=None if ended is None else partial(_ended_at, ended),
     )
     for issuer in issuers:
         if issuer.policy.introspection is None:
@@ -84,6 +96,12 @@ def open_authorization(
         metadata_url=auth.metadata_url,
         development_key=key,
     )
+
+
+async def _ended_at(ended: EndedUsers, principal: Principal) -> float | None:
+    if ended.is_stale:
+        await run_sync(ended.look)
+    return ended.ended_at(principal)
 
 
 def _issuer(policy: IssuerPolicy, fetcher: Fetcher) -> Issuer:

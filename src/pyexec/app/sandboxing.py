@@ -102,6 +102,8 @@ def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
         budget=memory_together(sandboxes),
         limits=sandboxes.limits,
         ready=sandboxes.ready,
+        waiting=sandboxes.waiting,
+        patience=sandboxes.patience,
         preloaded=sandboxes.preloaded,
         waived=sandboxes.waived,
         shared=tuple((one.place, one.path) for one in sandboxes.data if not one.owners),

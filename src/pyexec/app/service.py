@@ -43,6 +43,8 @@ from pyexec.mcp.server import OverHttp, build_server
 from pyexec.observability.metrics import Metrics
 from pyexec.settings import Settings
 from pyexec.settings.service import require_safe
+from pyexec.storage.ended_users import EndedUsers
+from pyexec.storage.state_folder import StateFolder
 from pyexec.web.events import PATH as EVENTS_PATH
 from pyexec.web.events import execution_events
 from pyexec.web.openapi import PATH as OPENAPI_PATH
@@ -84,7 +86,8 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
     listener = listen(chosen.address, "--http")
     host, port = listener.getsockname()[:2]
     url = f"{'https' if chosen.certificate else 'http'}://{Address(host, port)}{MCP_PATH}"
-    authorization = open_authorization(settings.authorization, url, body_limit=chosen.body)
+    ended = EndedUsers(StateFolder(settings.home).ended_users)
+    authorization = open_authorization(settings.authorization, url, body_limit=chosen.body, ended=ended)
     identities = without_authorization() if authorization is None else with_authorization(authorization)
     metrics, traces, leaving = Metrics(), open_traces(chosen), Leaving()
     services = LazyServices(settings, observers(audit_log(settings, chosen), metrics, traces))
@@ -224,6 +227,8 @@ async def _look_after(settings: Settings, services: LazyServices) -> None:
         sweepers.start_soon(opened.retention.sweep_forever)
         sweepers.start_soon(opened.environments.sweep_forever)
         sweepers.start_soon(_settle_forever, opened.settler)
+        if opened.sessions is not None:
+            sweepers.start_soon(opened.sessions.sweep_forever)
         if SANDBOXES in settings.toolsets:
             sweepers.start_soon(warm_sandboxes, opened.executions)
 

@@ -18,6 +18,7 @@ from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
+from pyexec.executions.users import UserService
 from pyexec.executions.ways import OnThisMachine
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.probe import python_version
@@ -35,6 +36,7 @@ from pyexec.sessions.service import SessionService
 from pyexec.sessions.workspaces import Workspaces
 from pyexec.settings import Settings
 from pyexec.storage.database import Database
+from pyexec.storage.ended_users import EndedUsers
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.host.wall import HostWall
@@ -60,6 +62,7 @@ class Services:
     quality: QualityService
     files: SessionFiles
     exports: SessionExport
+    users: UserService
     launcher: Launcher
     walls: tuple[Wall, ...]
     afterwards: Afterwards
@@ -159,6 +162,7 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
         ),
         files=files,
         exports=SessionExport(history, files),
+        users=UserService(executions, sandboxing.sessions if sandboxing else None, EndedUsers(folder.ended_users)),
         launcher=launcher,
         walls=(host, *([sandboxing.wall] if sandboxing else [])),
         afterwards=afterwards,

@@ -1,6 +1,7 @@
 """Asking an issuer whether a token still counts, and what it says (RFC 7662)."""
 
 import hashlib
+from dataclasses import replace
 from typing import Any
 
 from pyexec.auth import tokens
@@ -45,13 +46,8 @@ def identity_of(
         "scope": said.get("scope", ""),
     }
     found = tokens.identity_of(checked, policy, resource, now, skew)
-    if "exp" in said:
-        return found
-    return Identity(
-        issuer=found.issuer,
-        subject=found.subject,
-        client_id=found.client_id,
-        scopes=found.scopes,
-        token_id=found.token_id,
-        expires_at=None,
+    return replace(
+        found,
+        expires_at=found.expires_at if "exp" in said else None,
+        issued_at=found.issued_at if "iat" in said else None,
     )

@@ -117,6 +117,7 @@ def identity_of(claims: dict[str, Any], policy: IssuerPolicy, resource: str, now
         scopes=scopes_of(claims, policy),
         token_id=name_of(claims, policy.id_claim),
         expires_at=expires_at,
+        issued_at=issued_at,
     )
 
 

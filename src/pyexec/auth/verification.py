@@ -3,7 +3,7 @@
 import hashlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -16,8 +16,12 @@ from pyexec.auth.keys import Keys
 from pyexec.auth.refusals import InvalidTokenError
 from pyexec.domain.authorization import IssuerPolicy
 from pyexec.domain.identities import Identity
+from pyexec.domain.principals import Principal
 
 Kept = TypeVar("Kept")
+
+Ended = Callable[[Principal], Awaitable[float | None]]
+"""Tells when somebody was ended by the operator of this server, in seconds since the epoch; None: was not."""
 
 REMEMBERED = 4096
 """Tokens whose answer is kept, each way."""
@@ -81,6 +85,7 @@ class Verifier:
         *,
         skew: float = 30.0,
         revocation: float = 30.0,
+        ended: Ended | None = None,
         now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -89,6 +94,7 @@ class Verifier:
         self._resource = resource
         self._skew = skew
         self._revocation = revocation
+        self._ended = ended
         self._now = now
         self._clock = clock
         self._verified = _Memory[_Verified]()
@@ -113,14 +119,23 @@ class Verifier:
             raise InvalidTokenError("It has characters that no token has.")
         digest = hashlib.sha256(token.encode()).digest()
         known = self._remembered(digest)
-        if known is not None:
-            return known
-        async with self._turn(digest):
-            return self._remembered(digest) or await self._verify_anew(token, digest)
+        if known is None:
+            async with self._turn(digest):
+                known = self._remembered(digest) or await self._verify_anew(token, digest)
+        await self._see_that_it_was_not_ended(known)
+        return known
 
     def has_expired(self, identity: Identity) -> bool:
         """Tell whether a token is past its end, rather than revoked before."""
         return identity.expires_at is not None and identity.expires_at + self._skew <= self._now()
+
+    async def _see_that_it_was_not_ended(self, identity: Identity) -> None:
+        if self._ended is None:
+            return
+        ended_at = await self._ended(identity.principal)
+        # One that does not say when it was made counts as long as its issuer, who is asked about it, says so.
+        if ended_at is not None and identity.issued_at is not None and identity.issued_at <= ended_at:
+            raise InvalidTokenError("Its user was ended by the operator of this server; a newer one may count.")
 
     async def _verify_anew(self, token: str, digest: bytes) -> Identity:
         began = self._clock()

@@ -18,6 +18,7 @@ COMMANDS = {
     "scripts": "Save, list, show, run and delete scripts.",
     "env": "List, make, lock and remove environments.",
     "jobs": "List, show, follow, cancel and remove jobs.",
+    "users": "End what somebody has at a server over HTTP.",
     "doctor": "Look at what pyexec needs here, and say what to do.",
     "config": "Show settings, and where things lie.",
     "tools": "List the tools that a server offers, by toolset.",

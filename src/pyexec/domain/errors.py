@@ -22,6 +22,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── WallUnavailableError        wall_unavailable
     ├── SandboxNotMadeError         sandbox_not_made
     ├── SandboxesFullError          sandboxes_full
+    ├── WorkspacesFullError         workspaces_full
     ├── SessionEndedError           session_ended
     ├── SessionBusyError            session_busy
     └── SessionsFullError           sessions_full
@@ -159,9 +160,15 @@ class SandboxNotMadeError(PyexecError):
 
 
 class SandboxesFullError(PyexecError):
-    """With one more sandbox, the memory promised to all of them would be more than there is."""
+    """There is no memory for one more sandbox, and too many wait for that, or it has waited for too long."""
 
     code = "sandboxes_full"
+
+
+class WorkspacesFullError(PyexecError):
+    """The files of all sessions of one owner come to more than they may."""
+
+    code = "workspaces_full"
 
 
 class SessionEndedError(PyexecError):

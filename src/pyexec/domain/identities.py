@@ -16,6 +16,7 @@ class Identity:
         scopes: What it was given for.
         token_id: Its own name (`jti`), for the audit log; a digest of the token where it has none.
         expires_at: When it ends, in seconds since 1970; None where its issuer does not say.
+        issued_at: When it was made, likewise.
     """
 
     issuer: str
@@ -24,6 +25,7 @@ class Identity:
     scopes: frozenset[str]
     token_id: str
     expires_at: float | None
+    issued_at: float | None = None
 
     @property
     def principal(self) -> Principal:

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from pyexec.domain.errors import InvalidArgumentError, SessionEndedError
-from pyexec.domain.limits import DAY
+from pyexec.domain.errors import InvalidArgumentError, SessionEndedError, WorkspacesFullError
+from pyexec.domain.limits import DAY, MEGABYTE
 
 SessionState = Literal["new", "live", "ended"]
 
@@ -25,6 +25,7 @@ class SessionLimits:
         idle: How long one lives that nobody uses.
         lifetime: How long one lives at most.
         kept: How long the files of one that has ended are kept.
+        files: How many bytes the files of all sessions of one owner may come to, of those that have ended too.
     """
 
     live: int = 16
@@ -32,6 +33,7 @@ class SessionLimits:
     idle: float = 1800.0
     lifetime: float = DAY
     kept: float = 7 * DAY
+    files: int = 4096 * MEGABYTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,16 @@ def ended_error(session: Session) -> SessionEndedError:
         f"Session {session.id!r} has ended: {reason}. Its variables are lost, its files are kept.",
         hint="restart_session starts it anew.",
         reason=reason,
+    )
+
+
+def workspaces_full(used: int, allowed: int) -> WorkspacesFullError:
+    """Return what is said to who has more files than they may; bytes."""
+    return WorkspacesFullError(
+        f"The files of your sessions take {used / MEGABYTE:.0f} MB; {allowed // MEGABYTE} MB are allowed for all "
+        "together, those of ended sessions included.",
+        hint="Make room with delete_file, or close_session, which removes a session with its files; list_sessions "
+        "shows those there are.",
     )
 
 

@@ -22,6 +22,7 @@ from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.settling import Settler
 from pyexec.executions.submission import ID_BYTES, Submitter
+from pyexec.executions.waiting import standing_in_line
 from pyexec.observability.requests import note_execution
 from pyexec.sandbox.keepers import StopMode, connect
 from pyexec.sandbox.turns import read_turn
@@ -257,7 +258,9 @@ class ExecutionService:
         return await run_sync(read_answer, self._folder.execution(execution.id))
 
     async def preparing(self, execution: Execution) -> str | None:
-        """Return what is being done so that a pending execution can start; None while it only waits."""
+        """Return what a pending execution waits for, or what is being done so that it can start; None for nothing."""
+        if (queued := await standing_in_line(self._folder.execution(execution.id))) is not None:
+            return queued
         text = await run_sync(read_preparation, self._folder.execution(execution.id))
         return text.rstrip("\n").rpartition("\n")[2] or None
 

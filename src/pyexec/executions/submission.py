@@ -226,6 +226,7 @@ class Submitter:
         session = ready.session
         return Launch(
             execution_id=ready.id,
+            owner=ready.owner,
             folder=ready.folder,
             lines=lines,
             session=None if session is None else {"folder": str(session.folder.path)},

@@ -53,6 +53,11 @@ class AuditLog:
             }
         self._write("ended", execution.id, **told)
 
+    def user_ended(self, principal: Principal, *, executions: int, sessions: int, files_removed: bool) -> None:
+        """Note that an operator has ended all that somebody had."""
+        told = {"executions": executions, "sessions": sessions, "files_removed": files_removed}
+        self._write("user_ended", None, **_who(principal), **told)
+
     def _write(self, event: str, execution_id: str | None, **told: Any) -> None:
         now = time.time()
         when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"

@@ -97,6 +97,7 @@ def _orders(launch: Launch) -> dict[str, object]:
     return {
         "v": protocol.VERSION,
         "id": launch.execution_id,
+        "owner": launch.owner,
         "folder": os.fspath(launch.folder),
         "lines": [(os.fspath(line.folder), line.entry, line.slots) for line in launch.lines],
         "session": launch.session,

@@ -36,6 +36,7 @@ class SharedFolder:
 class Launch:
     """Everything a keeper must know to run one execution. Durations are seconds; a timeout of 0 means none.
 
+    `owner` is whose it is, where several have to share.
     Each of `prepare` is run first, and has `prepare_timeout`. One may leave `environment.json` in the execution's
     folder: with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what
     else the log shall tell about the environment. With `guest` the program is the guest, and that is its one turn.
@@ -44,6 +45,7 @@ class Launch:
     """
 
     execution_id: str
+    owner: str
     folder: Path
     lines: tuple[Line, ...]
     lock_fd: int
@@ -81,6 +83,20 @@ class Wall(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenWorkspace:
+    """A session's workspace: its root, opened by path only, which is the caller's to close. Sizes are bytes.
+
+    `room` is how much more may be written to it; None: the file system itself sees to that. `used` is how much all
+    workspaces of its owner hold, `allowed` how much they may.
+    """
+
+    fd: int
+    room: int | None
+    used: int
+    allowed: int
+
+
 class SessionKeeper(Protocol):
     """Who has the interpreters of sessions."""
 
@@ -91,10 +107,8 @@ class SessionKeeper(Protocol):
         """
         ...
 
-    def open_workspace(self, folder: Path, keeper: Path | None = None) -> tuple[int, int | None]:
-        """Return the root of a session's workspace, opened by path only, and how many bytes more may be written.
-
-        The descriptor is the caller's to close. None instead of a number: the file system itself sees to it. Blocks.
+    def open_workspace(self, folder: Path, keeper: Path | None = None) -> OpenWorkspace:
+        """Open a session's workspace. Blocks.
 
         Raises:
             SandboxNotMadeError: It cannot be had.

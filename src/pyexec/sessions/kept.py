@@ -25,9 +25,10 @@ class KeptWorkspaces:
         """
         found = self._directory.find(principal.key, session_id)
         keeper = found.session.keeper
-        root, room = self._keeper.open_workspace(found.folder.path, None if keeper is None else Path(keeper))
+        got = self._keeper.open_workspace(found.folder.path, None if keeper is None else Path(keeper))
         try:
             # What came is good for a path only; this can be listed as well.
-            return WorkspaceFolder(fd=os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root), room=room)
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=got.fd)
+            return WorkspaceFolder(fd=fd, room=got.room, used=got.used, allowed=got.allowed)
         finally:
-            os.close(root)
+            os.close(got.fd)

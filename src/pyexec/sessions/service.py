@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -85,6 +86,13 @@ class SessionService:
         """
         return await run_sync(self._close, principal.key, session_id)
 
+    async def end_all(self, principal: Principal, reason: str, *, remove: bool) -> int:
+        """End the interpreters of all sessions of a principal; their files stay, unless they are to be removed too.
+
+        Returns how many sessions have lived, or with `remove` how many there were.
+        """
+        return await run_sync(partial(self._end_all, principal.key, reason, remove=remove))
+
     async def running_in(self, principal: Principal, session_id: str) -> str | None:
         """Return the id of the execution that runs in a session, or is the next to; None where there is none.
 
@@ -127,6 +135,14 @@ class SessionService:
         self._ask(found, "end", reason=CLOSED)
         found.folder.remove()
         return found.session
+
+    def _end_all(self, owner: str, reason: str, *, remove: bool) -> int:
+        found = self._directory.all_of(owner)
+        for one in found:
+            self._ask(one, "end", reason=reason)
+            if remove:
+                one.folder.remove()
+        return len(found) if remove else sum(one.session.state == "live" for one in found)
 
     def _running_in(self, owner: str, session_id: str) -> str | None:
         found = self._directory.find(owner, session_id)

@@ -16,10 +16,14 @@ class WorkspaceFolder:
     Attributes:
         fd: A descriptor of its root, of its own, by path only (`O_PATH`) or to be read.
         room: How many more bytes may be written, where the file system itself sets no bound; None where it does.
+        used: How many bytes all workspaces of its owner hold.
+        allowed: How many they may hold; None: any.
     """
 
     fd: int
     room: int | None = None
+    used: int = 0
+    allowed: int | None = None
 
     def close(self) -> None:
         """Let go of it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.sessions import workspaces_full
 from pyexec.sessions.failures import full
 from pyexec.sessions.paths import Place
 from pyexec.sessions.workspaces import WorkspaceFolder
@@ -36,11 +37,14 @@ def write_file(folder: WorkspaceFolder, place: Place, data: bytes, manner: Manne
     Raises:
         InvalidArgumentError: There is something of that name, which is not to be replaced; or it is no name of a file.
         DiskFullError: There is no room for it.
+        WorkspacesFullError: The owner's workspaces would hold more than they may.
         NotPlainError: What is to be appended to is no regular file.
         OSError: It cannot be written.
     """
     if not place.name:
         raise InvalidArgumentError("path names the session's folder itself; it must name a file in it.")
+    if folder.allowed is not None and folder.used + len(data) > folder.allowed:
+        raise workspaces_full(folder.used, folder.allowed)
     if folder.room is not None and len(data) > folder.room:
         raise full(place)
     owner = os.fstat(folder.fd)

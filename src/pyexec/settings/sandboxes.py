@@ -99,6 +99,22 @@ SANDBOX_VARIABLES: tuple[Variable, ...] = (
         limit="ready",
     ),
     Variable(
+        name="PYEXEC_SANDBOXES_WAITING",
+        meaning="How many executions may wait while there is no room for one more sandbox; more are refused.",
+        default="1000",
+        allowed="a whole number between 0 and 100000",
+        read=whole(0, 100_000),
+        limit="waiting",
+    ),
+    Variable(
+        name="PYEXEC_SANDBOXES_WAIT_SECONDS",
+        meaning="How long one of them waits at most.",
+        default="600",
+        allowed="a number between 1 and 86400",
+        read=number(1, 86_400),
+        limit="patience",
+    ),
+    Variable(
         name="PYEXEC_SANDBOX_PACKAGES",
         meaning="What sandboxes can import, as requirements; `default` stands for the usual list, to which others add.",
         default=DEFAULT,

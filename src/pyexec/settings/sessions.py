@@ -1,6 +1,6 @@
 """The variables by which an operator sets what sessions may take."""
 
-from pyexec.domain.limits import DAY
+from pyexec.domain.limits import DAY, MEGABYTE
 from pyexec.settings.reading import Variable, number, whole
 
 SESSION_VARIABLES: tuple[Variable, ...] = (
@@ -35,6 +35,14 @@ SESSION_VARIABLES: tuple[Variable, ...] = (
         allowed="a number between 0.001 and 8760",
         read=number(0.001, 8760, 3600.0),
         limit="lifetime",
+    ),
+    Variable(
+        name="PYEXEC_SESSIONS_WORKSPACE",
+        meaning="What the files of all sessions of one user, ended ones included, may come to, in MB.",
+        default="4096",
+        allowed="a whole number between 1 and 1000000000",
+        read=whole(1, 10**9, MEGABYTE),
+        limit="files",
     ),
     Variable(
         name="PYEXEC_SESSION_FILES_DAYS",

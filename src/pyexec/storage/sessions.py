@@ -5,6 +5,7 @@ life.json       since when its interpreter lives, written by the keeper that has
 ended.json      why it does no longer
 lock            held by that keeper as long as the interpreter lives
 used            changed when an execution in it ends
+size            how many bytes its files had when its interpreter ended; not there while it lives
 queue/          the line in which its executions stand
     workspace…      its files
     packages/       what was installed for it
@@ -24,7 +25,7 @@ from typing import Any
 
 from pyexec.domain.sessions import Session, SessionEnd
 from pyexec.storage import hostile_folders
-from pyexec.storage.json_files import read_json, write_json
+from pyexec.storage.json_files import read_json, write_json, write_text
 from pyexec.storage.plain_files import write_plain
 from pyexec_guest.keeper.turn import is_locked
 
@@ -35,6 +36,8 @@ _LIFE = "life.json"
 _ENDED = "ended.json"
 _LOCK = "lock"
 _USED = "used"
+_SIZE = "size"
+_SIZE_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,7 @@ class SessionFolder:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             (self.path / _ENDED).unlink(missing_ok=True)
+            (self.path / _SIZE).unlink(missing_ok=True)
             write_json(self.path / _LIFE, {"started_at": time.time(), "keeper": str(keeper), "prefix": str(prefix)})
         except BaseException:
             os.close(lock)
@@ -136,6 +140,17 @@ class SessionFolder:
         """Note that it was used just now."""
         with suppress(OSError):
             (self.path / _USED).touch(0o600)
+
+    def note_size(self, size: int) -> None:
+        """Note how many bytes its files have."""
+        with suppress(OSError):
+            write_text(self.path / _SIZE, str(size))
+
+    def noted_size(self) -> int | None:
+        """Return what was noted so."""
+        with suppress(OSError, ValueError), open(self.path / _SIZE, "rb") as file:
+            return int(file.read(_SIZE_DIGITS))
+        return None
 
     def remove(self) -> None:
         """Remove it with all its files."""

@@ -51,6 +51,11 @@ class StateFolder:
         return self.root / "interpreters.json"
 
     @property
+    def ended_users(self) -> Path:
+        """Whom the operator has ended."""
+        return self.root / "ended-users"
+
+    @property
     def sessions(self) -> SessionFolders:
         """The folders of sessions."""
         return SessionFolders(self.root / "sessions")

@@ -39,7 +39,8 @@ class Guarding:
         self.stop = StopRequest()
         self.usage = Usage()
         self.events = log.EventWriter(self.folder)
-        self.listener = Listener(self.loop, self._on_message, connection)
+        self._waits: tuple[str, int] | None = None
+        self.listener = Listener(self.loop, self._on_message, connection, self.waits)
         self.record = Record(self.folder)
         self.started_at: float | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
@@ -76,6 +77,10 @@ class Guarding:
     def on_line(self) -> None:
         """Take note that others come first."""
 
+    def waits(self) -> "tuple[str, int] | None":
+        """Return what it waits for (`turn`, or `session` for its turn in one), and about how many are before it."""
+        return self._waits
+
     def _join(self, folder: str) -> str:
         return turn.take_place(folder, os.path.join(self.folder, LOCK), self.orders["id"])
 
@@ -89,7 +94,9 @@ class Guarding:
                 while lines and (position := lines[0].position()) == 0:
                     del lines[0]
                 if not lines:
+                    self._waits = None
                     return None
+                self._waits = ("session" if len(lines) > 1 else "turn", position)
                 self.on_line()
                 look_at = time.monotonic() + QUEUE_LOOK_SECONDS + position * 0.01
             self.loop.run_until(lambda: self.stop.asked or self._queue_changed, look_at)

@@ -1,7 +1,8 @@
 """The keeper's socket: who watches an execution, and what they ask for.
 
-Speaks frames of `protocol`. To a client: `{"t": "hello", "phase": …}` first, `{"t": "phase", "phase": …}` at each
-step, `{"t": "output"}` when there is more to read; end of file means that the outcome is written. From a client:
+Speaks frames of `protocol`. To a client: `{"t": "hello", "phase": …}` first, with `"waits": [for what, how many are
+before it]` where it stands in line, `{"t": "phase", "phase": …}` at each step, `{"t": "output"}` when there is more to
+read; end of file means that the outcome is written. From a client:
 `{"op": "stop", "mode": "cancel" | "kill", "reason": …}` and `{"op": "turn"}`.
 """
 
@@ -30,8 +31,15 @@ class Client:
 class Listener:
     """Accepts clients, hands on what they ask for, tells them what happens. Never waits for one of them."""
 
-    def __init__(self, loop: Loop, on_message: "Callable[[dict[str, Any]], None]", first: socket.socket) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        on_message: "Callable[[dict[str, Any]], None]",
+        first: socket.socket,
+        waits: "Callable[[], tuple[str, int] | None]" = lambda: None,
+    ) -> None:
         self._loop = loop
+        self._waits = waits
         self._on_message = on_message
         self._clients: dict[int, Client] = {}
         self._phase = "waiting"
@@ -91,7 +99,9 @@ class Listener:
         client = Client(connection)
         self._clients[connection.fileno()] = client
         self._loop.add_reader(connection.fileno(), lambda: self._read(client))
-        self._send(client, {"t": "hello", "v": protocol.VERSION, "phase": self._phase})
+        hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": self._phase}
+        waits = self._waits()
+        self._send(client, hello if waits is None else {**hello, "waits": waits})
 
     def _read(self, client: Client) -> None:
         try:

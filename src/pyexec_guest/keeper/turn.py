@@ -51,7 +51,10 @@ class Queue:
         return [id_of(entry) for entry in self._entries()[self._slots - 1 : self._slots + 1]]
 
     def _entries(self) -> "list[str]":
-        return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
+        try:
+            return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
+        except FileNotFoundError:
+            return []  # What it leads to has been removed, and the line with it.
 
     def _alive(self, entry: str) -> bool:
         path = os.path.join(self._folder, entry)

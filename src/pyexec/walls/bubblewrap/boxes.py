@@ -1,6 +1,7 @@
 """A sandbox with its control groups: what it may use, what it used, and its end."""
 
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,6 +42,7 @@ class Box:
 
     Attributes:
         reason: Why it was ended from outside (`end`), as the end of a sentence.
+        on_closed: Hears that nothing is left of it.
     """
 
     def __init__(self, sandbox: Sandbox, group: Group | None, limits: SandboxLimits) -> None:
@@ -48,6 +50,8 @@ class Box:
         self.group = group
         self.limits = limits
         self.reason: str | None = None
+        self.on_closed: Callable[[], None] | None = None
+        self._share = 1.0
         self._closed = False
 
     @property
@@ -64,6 +68,14 @@ class Box:
         """Hold it to its share of the processors from now on, which it is not before it has come up."""
         if self.group is not None:
             self.group.limit_cpu()
+
+    def weigh(self, share: float) -> None:
+        """Give it this part, at most 1, of the processor time that others get where there is not enough for all."""
+        if self.group is None or self._closed or share == self._share:
+            return
+        with suppress(OSError):  # It has just gone; or has as much as the others.
+            self.group.weigh(share)
+            self._share = share
 
     def usage(self) -> Usage | None:
         """Return what it uses and has used; None where there are no control groups, or it is closed."""
@@ -114,6 +126,8 @@ class Box:
         self.sandbox.close()
         if self.group is not None:
             self.group.remove()
+        if self.on_closed is not None:
+            self.on_closed()
 
 
 def order_for(limits: SandboxLimits, user: int) -> Order:

@@ -15,10 +15,16 @@ from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 from pyexec.walls.bubblewrap.program import find_bubblewrap
 from pyexec.walls.bubblewrap.sandboxes import Sandboxes
+from pyexec.walls.bubblewrap.turnstile import Admission
 from pyexec.walls.bubblewrap.users import SandboxUsers, given
 from pyexec.walls.bubblewrap.workspaces import Workspaces
 
 MOST_FAMILIES = 4
+UNUSED_SECONDS = 10.0
+"""A fork server that somebody wanted something of more recently does not make room."""
+
+GONE_SECONDS = 3.0
+GONE_LOOK_SECONDS = 0.02
 OUTER = "outer-walls"
 COUNTER = "users"
 
@@ -42,6 +48,7 @@ class Families:
     Args:
         orders: How.
         inside_of: See `InsideOf`.
+        crowded: Tells whether sandboxes are wanted that there is no room for.
 
     Attributes:
         workspaces: Folders that stay, for sandboxes to write to.
@@ -50,8 +57,9 @@ class Families:
         WallUnavailableError: The wall, or one of the limits, cannot be had.
     """
 
-    def __init__(self, orders: KeeperOrders, inside_of: InsideOf) -> None:
+    def __init__(self, orders: KeeperOrders, inside_of: InsideOf, crowded: Callable[[], bool] = lambda: False) -> None:
         self._orders = orders
+        self._crowded = crowded
         self._inside_of = inside_of
         self._outer = OuterWalls(orders.folder / OUTER)
         self._outer.end_left_over()
@@ -66,21 +74,47 @@ class Families:
         self._families: dict[Key, _Family] = {}
         self._retired: list[Sandboxes] = []
 
-    def sandbox(self, environment: Path, folders: Sequence[Folder] = ()) -> Box:
+    def sandbox(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box:
         """Return a sandbox that nobody has used. Blocks: for seconds when it is the first of its environment.
 
         Args:
             environment: What it runs on.
             folders: The folders of this machine that it has (`Sandboxes.sandbox`).
+            room: Hears when there is room for it, and when it is gone.
 
         Raises:
             WallUnavailableError: The wall, or one of the limits, cannot be had.
             SandboxesFullError: There is not enough memory for one more.
             SandboxNotMadeError: It went wrong this time, or one of the folders is not there.
         """
-        return self._family(environment).sandboxes.sandbox(folders=folders)
+        box = self._family(environment).sandboxes.sandbox(folders=folders, had=room.had)
+        box.on_closed = room.gone
+        return box
 
-    def sandbox_at_once(self, environment: Path, folders: Sequence[Folder] = ()) -> Box | None:
+    def give_up_ready(self) -> bool:
+        """End one of the sandboxes that are kept ready; tell whether there was one. Blocks for some milliseconds."""
+        with self._lock:
+            families = sorted(self._families.values(), key=lambda family: family.used_at)
+        return any(family.sandboxes.give_way() for family in families)
+
+    def give_up_unused(self) -> bool:
+        """End a fork server that nobody has a sandbox of; tell whether there was one. Blocks for some 100 ms."""
+        now = time.monotonic()
+        with self._lock:
+            unused = [
+                key
+                for key, family in self._families.items()
+                if now - family.used_at > UNUSED_SECONDS and not family.sandboxes.is_in_use()
+            ]
+            if not unused:
+                return False
+            family = self._families.pop(min(unused, key=lambda key: self._families[key].used_at))
+        self._retire([family])
+        while family.sandboxes.is_inhabited() and time.monotonic() - now < GONE_SECONDS:
+            time.sleep(GONE_LOOK_SECONDS)
+        return True
+
+    def sandbox_at_once(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box | None:
         """Return a sandbox like `sandbox`, if one is ready; never blocks for long."""
         try:
             family = self._families.get(_key(environment))
@@ -89,7 +123,11 @@ class Families:
         if family is None:
             return None
         family.used_at = time.monotonic()
-        return family.sandboxes.sandbox_at_once(folders)
+        box = family.sandboxes.sandbox_at_once(folders)
+        if box is not None:
+            room.had()
+            box.on_closed = room.gone
+        return box
 
     def give(self, folder: int) -> None:
         """See that a folder belongs to one of the users that sandboxes are, so that these can write to it.
@@ -135,6 +173,7 @@ class Families:
             ready=orders.ready,
             on_server=self._outer.note,
             usual=shared(orders.shared),
+            crowded=self._crowded,
             users=self._handed_out if self._users is not None else None,
         )
         try:
@@ -147,8 +186,9 @@ class Families:
     def _retire(self, surplus: list[_Family]) -> None:
         for family in surplus:
             family.sandboxes.retire()
-        before = [*self._retired, *(family.sandboxes for family in surplus)]
-        self._retired = [one for one in before if one.is_inhabited()]
+        with self._lock:
+            before = [*self._retired, *(family.sandboxes for family in surplus)]
+            self._retired = [one for one in before if one.is_inhabited()]
 
     def _surplus(self) -> list[_Family]:
         """Take out those that have not been used for the longest time, where there are too many."""

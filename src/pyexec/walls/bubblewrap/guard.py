@@ -33,6 +33,7 @@ from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
 from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
+from pyexec.walls.bubblewrap.turnstile import Ticket
 
 CLOSE_SECONDS = 10.0
 
@@ -47,8 +48,10 @@ class SandboxGuard(Guarding):
     """
 
     def __init__(self, orders: dict[str, Any], connection: socket.socket, house: House) -> None:
-        super().__init__(orders, connection)
+        # Before anything else: whoever connects is told where in line it stands.
         self._house = house
+        self._ticket = Ticket(str(orders.get("owner") or ""))
+        super().__init__(orders, connection)
         self._stay: Stay | None = None
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.loop.add_reader(self._woken, self._on_wake)
@@ -72,6 +75,11 @@ class SandboxGuard(Guarding):
     def work(self) -> dict[str, Any]:
         """See `Guarding.work`."""
         return self.prepare() or self._run()
+
+    def waits(self) -> tuple[str, int] | None:
+        """See `Guarding.waits`."""
+        before = self._house.before(self._ticket)
+        return super().waits() if before is None else ("sandbox", before)
 
     def abandon(self) -> None:
         """See `Guarding.abandon`."""
@@ -107,6 +115,10 @@ class SandboxGuard(Guarding):
         if stay is None:
             return self.cancelled()
         self._stay = stay
+        with self._house.weights.at_work(self._ticket.owner, stay.box):
+            return self._run_in(stay)
+
+    def _run_in(self, stay: Stay) -> dict[str, Any]:
         box = stay.box
         late = stay.late()
         out, err = self.open_pumps()
@@ -161,11 +173,14 @@ class SandboxGuard(Guarding):
         session, folders = self.orders.get("session"), shared(self.orders.get("folders") or ())
         packages = read_json(Path(self.folder, PREPARED)).get("package_folder")
         more = Path(packages) if isinstance(packages, str) else None
-        at_once = self._house.stay_at_once(prefix, session, folders, more)
+        ticket = self._ticket
+        at_once = self._house.stay_at_once(ticket, prefix, session, folders, more)
         if at_once is not None:
             return at_once
-        waiting = _Waiting(lambda: self._house.stay(prefix, session, folders, more), prefix, self._wake)
+        waiting = _Waiting(lambda: self._house.stay(ticket, prefix, session, folders, more), prefix, self._wake)
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
+        if not waiting.over:
+            ticket.give_up()
         return waiting.take()
 
     def _until_ended(self, stay: Stay, ended: list[bool], link: GuestLink, before: BoxUsage | None) -> Ending:

@@ -30,6 +30,7 @@ from pyexec.walls.bubblewrap.sessions.answers import reply
 from pyexec.walls.bubblewrap.sessions.homes import Homes
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions
 from pyexec.walls.bubblewrap.stays import House
+from pyexec.walls.bubblewrap.turnstile import Turnstile
 
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
@@ -47,10 +48,10 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """Serves connections until it is told to end, or has been idle for long enough."""
 
-    def __init__(self, families: Families, sessions: Sessions, server: socket.socket) -> None:
+    def __init__(self, families: Families, sessions: Sessions, house: House, server: socket.socket) -> None:
         self._families = families
         self._sessions = sessions
-        self._house = House(families, sessions)
+        self._house = house
         self._server = server
         self._loop = Loop()
         self._lock = threading.Lock()
@@ -214,9 +215,13 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     os.write(lock, f"{os.getpid()}\n".encode())  # For people.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)
     try:
-        families = Families(orders, inside_of)
+        turnstile = Turnstile(orders.waiting, orders.patience)
+        families = Families(orders, inside_of, lambda: turnstile.crowded)
         homes = Homes(families.workspaces, orders.limits.workspace, families.sandbox, families.give)
-        keeper = Keeper(families, Sessions(orders.folder, orders.sessions, homes), _listen(orders.folder))
+        sessions = Sessions(orders.folder, orders.sessions, homes, turnstile)
+        turnstile.make_room_by(families.give_up_ready, families.give_up_unused, sessions.give_way)
+        house = House(families, sessions, turnstile)
+        keeper = Keeper(families, sessions, house, _listen(orders.folder))
     except PyexecError as error:
         _say(error.sentence())
         return 1

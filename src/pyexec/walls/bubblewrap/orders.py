@@ -26,6 +26,8 @@ class KeeperOrders:
         waived: The limits that need not be held.
         shared: Folders of this machine that every sandbox may read, as (place inside, path).
         sessions: Limits of sessions.
+        waiting: How many executions may wait for a sandbox.
+        patience: How long one waits at most, in seconds.
         environ: What our own interpreter and the package installer need to start.
         version: Of pyexec.
     """
@@ -39,6 +41,8 @@ class KeeperOrders:
     waived: tuple[str, ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
     sessions: SessionLimits = field(default_factory=SessionLimits)
+    waiting: int = 1000
+    patience: float = 600.0
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     version: str
 

@@ -39,6 +39,7 @@ class Sandboxes:
         on_server: Hears the pid of the first process behind each outer wall, with which everything there ends.
         users: Whom they are, where the plan has users.
         usual: The folders of this machine that those that are kept ready have.
+        crowded: Tells whether others want all the room there is; then none are made ready.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Sandboxes:
         on_server: Callable[[int], None] | None = None,
         users: SandboxUsers | None = None,
         usual: Sequence[Folder] = (),
+        crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._plan = plan
         self._groups = groups
@@ -66,6 +68,7 @@ class Sandboxes:
         self._out: list[Box] = []
         self._users = users or (SandboxUsers(plan.users.count) if plan.users is not None else None)
         self._usual = tuple(usual)
+        self._crowded = crowded
         self._mounter = Mounter(environ)
         self._few = threading.Event()
         self._closing = threading.Event()
@@ -88,12 +91,18 @@ class Sandboxes:
             self._filler.start()
             self._few.set()
 
-    def sandbox(self, limits: SandboxLimits | None = None, folders: Sequence[Folder] = ()) -> Box:
+    def sandbox(
+        self,
+        limits: SandboxLimits | None = None,
+        folders: Sequence[Folder] = (),
+        had: Callable[[], None] | None = None,
+    ) -> Box:
         """Return a sandbox that nobody has used: a ready one where its limits are the usual ones, else a new one.
 
         One with other folders is never a ready one: these have given up already what it takes to attach them. As root a
         sandbox is the user that the folder belongs to which it may write to, so that all sandboxes that have had the
-        folder one after the other are the same user; a folder that belongs to none of theirs is given to one.
+        folder one after the other are the same user; a folder that belongs to none of theirs is given to one. `had`
+        hears that there is room for it, while it is still being made.
 
         Raises:
             WallUnavailableError: The wall, or one of the limits, cannot be had.
@@ -103,7 +112,11 @@ class Sandboxes:
         """
         asked = limits or self._limits
         box = self._take() if asked == self._limits and tuple(folders) == self._usual else None
-        return self._handed_out(box or self._fork(asked, folders))
+        if box is None:
+            box = self._fork(asked, folders, had)
+        elif had is not None:
+            had()
+        return self._handed_out(box)
 
     def sandbox_at_once(self, folders: Sequence[Folder] = ()) -> Box | None:
         """Return a sandbox with the usual limits that is ready, if there is one with these folders.
@@ -129,6 +142,21 @@ class Sandboxes:
             self._out = [one for one in self._out if not one.closed]
             self._out.append(box)
         return box
+
+    def give_way(self) -> bool:
+        """Give up one of those that are kept ready; tell whether there was one. Blocks for some milliseconds."""
+        with self._lock:
+            box = self._ready.pop() if self._ready else None
+        if box is None:
+            return False
+        box.close()
+        return True
+
+    def is_in_use(self) -> bool:
+        """Tell whether somebody has a sandbox of it."""
+        with self._lock:
+            self._out = [one for one in self._out if not one.closed]
+            return bool(self._out)
 
     def retire(self) -> None:
         """Make no more of them; those that are out live on, each as long as whoever holds it wants."""
@@ -211,13 +239,17 @@ class Sandboxes:
 
     # -- sandboxes -------------------------------------------------------------------------------------------------
 
-    def _fork(self, limits: SandboxLimits, folders: Sequence[Folder] = ()) -> Box:
+    def _fork(
+        self, limits: SandboxLimits, folders: Sequence[Folder] = (), had: Callable[[], None] | None = None
+    ) -> Box:
         with opened(folders) as found:
             user = self._user_for(found)
             for _ in range(2):
                 server = self._current()
                 with taken(found, self._mounter) as mounts:
                     group = self._group(GroupLimits(memory=limits.memory, processes=limits.processes, cpu=limits.cpu))
+                    if had is not None:
+                        had()
                     try:
                         return fork_box(server, limits, user, group, mounts)
                     except ForkServerGoneError:
@@ -271,6 +303,8 @@ class Sandboxes:
                 with suppress(PyexecError, ForkServerGoneError):
                     self._current()  # One that has been killed is replaced before anybody needs it.
                     while (lacking := self._wanted - len(self._ready)) > 0 and not self._closing.is_set():
+                        if self._crowded():
+                            break
                         self._make_ready(
                             [
                                 forks.submit(self._fork, self._limits, self._usual)

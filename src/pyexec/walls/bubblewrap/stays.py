@@ -10,16 +10,18 @@ from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.folders import PACKAGES, Folder
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.sessions import Sessions, how_it_ended
+from pyexec.walls.bubblewrap.turnstile import Admission, Ticket, Turnstile
+from pyexec.walls.bubblewrap.weights import Weights
 
 
 class Boxes(Protocol):
     """Gives out sandboxes that nobody has used, by the folder of their environment and the folders they have."""
 
-    def sandbox(self, environment: Path, folders: Sequence[Folder] = ()) -> Box:
+    def sandbox(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box:
         """Return one, after a while."""
         ...
 
-    def sandbox_at_once(self, environment: Path, folders: Sequence[Folder] = ()) -> Box | None:
+    def sandbox_at_once(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box | None:
         """Return one that is ready, if there is any."""
         ...
 
@@ -147,18 +149,34 @@ class House:
     Args:
         boxes: Sandboxes for one execution each.
         sessions: Those that stay.
+        turnstile: Who gets one next.
+
+    Attributes:
+        weights: How they share the processors.
     """
 
-    def __init__(self, boxes: Boxes, sessions: Sessions) -> None:
+    def __init__(self, boxes: Boxes, sessions: Sessions, turnstile: Turnstile) -> None:
         self._boxes = boxes
         self._sessions = sessions
+        self._turnstile = turnstile
+        self.weights = Weights()
+
+    def before(self, ticket: Ticket) -> int | None:
+        """See `Turnstile.before`."""
+        return self._turnstile.before(ticket)
 
     def stay(
-        self, prefix: Path, session: Mapping[str, Any] | None, folders: Sequence[Folder], packages: Path | None = None
+        self,
+        ticket: Ticket,
+        prefix: Path,
+        session: Mapping[str, Any] | None,
+        folders: Sequence[Folder],
+        packages: Path | None = None,
     ) -> Stay:
         """Return where an execution runs, with these folders where that is new; blocks.
 
         Args:
+            ticket: Whose it is.
             prefix: The environment it runs on.
             session: The session that it is a turn of.
             folders: Folders of this machine that can be read there.
@@ -168,16 +186,23 @@ class House:
             PyexecError: There is no place; see `Families.sandbox` and `Sessions.enter`.
         """
         if session is None:
-            return OwnSandbox(self._boxes.sandbox(prefix, [*folders, *_packages(packages)]))
-        live = self._sessions.enter(SessionFolder(Path(session["folder"])), prefix, folders)
+            wanted = [*folders, *_packages(packages)]
+            return OwnSandbox(self._turnstile.admit(ticket, lambda room: self._boxes.sandbox(prefix, wanted, room)))
+        live = self._sessions.enter(ticket, SessionFolder(Path(session["folder"])), prefix, folders)
         return InSession(self._sessions, live)
 
     def stay_at_once(
-        self, prefix: Path, session: Mapping[str, Any] | None, folders: Sequence[Folder], packages: Path | None = None
+        self,
+        ticket: Ticket,
+        prefix: Path,
+        session: Mapping[str, Any] | None,
+        folders: Sequence[Folder],
+        packages: Path | None = None,
     ) -> Stay | None:
         """Do the same if nobody has to wait for it; None where `stay` has to, which then also tells what is wrong."""
         if session is None:
-            box = self._boxes.sandbox_at_once(prefix, [*folders, *_packages(packages)])
+            wanted = [*folders, *_packages(packages)]
+            box = self._turnstile.admit_at_once(ticket, lambda room: self._boxes.sandbox_at_once(prefix, wanted, room))
             return None if box is None else OwnSandbox(box)
         live = self._sessions.enter_at_once(SessionFolder(Path(session["folder"])))
         return None if live is None else InSession(self._sessions, live)

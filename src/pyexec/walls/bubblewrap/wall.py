@@ -13,7 +13,7 @@ from pyexec.domain.errors import KeeperUnavailableError, SandboxNotMadeError, Wa
 from pyexec.processes.programs import start_detached
 from pyexec.sandbox.handover import encode, give_orders, receive_answer, receive_with_descriptors
 from pyexec.sandbox.places import connect_in
-from pyexec.sandbox.ports import Launch
+from pyexec.sandbox.ports import Launch, OpenWorkspace
 from pyexec.storage.locks import held
 from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
 
@@ -78,15 +78,20 @@ class BubblewrapWall:
             except OSError:
                 return {}
 
-    def open_workspace(self, folder: Path, keeper: Path | None = None) -> tuple[int, int | None]:
+    def open_workspace(self, folder: Path, keeper: Path | None = None) -> OpenWorkspace:
         """See `SessionKeeper.open_workspace`."""
         with self._connected(keeper) as connection:
             connection.sendall(b"s" + encode({"op": "workspace", "folder": str(folder)}))
             answer, fds = receive_with_descriptors(connection, ASK_SECONDS)
         if len(fds) != 1:
             raise SandboxNotMadeError(str(answer.get("refused") or "The workspace cannot be had."), hint="Try again.")
-        room = answer.get("room")
-        return fds[0], room if isinstance(room, int) else None
+        room, used, allowed = (answer.get(name) for name in ("room", "used", "allowed"))
+        return OpenWorkspace(
+            fd=fds[0],
+            room=room if isinstance(room, int) else None,
+            used=used if isinstance(used, int) else 0,
+            allowed=allowed if isinstance(allowed, int) else sys.maxsize,
+        )
 
     @contextmanager
     def _connected(self, keeper: Path | None) -> Generator[socket.socket]:

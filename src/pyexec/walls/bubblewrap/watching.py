@@ -76,6 +76,11 @@ class Watched:
         return self._calm < CALM_LOOKS
 
     @property
+    def size(self) -> int:
+        """How many bytes were in the folder at the last look."""
+        return self._last[0]
+
+    @property
     def over(self) -> bool:
         """Whether the sandbox has ended."""
         return self._box.closed or not self._box.sandbox.is_alive()

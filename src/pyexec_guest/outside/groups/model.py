@@ -89,6 +89,14 @@ class Group(Protocol):
         """Hold it to its share of the processors from now on; not before it has warmed up, which would take long."""
         ...
 
+    def weigh(self, share: float) -> None:
+        """Give it this part, at most 1, of what others get where there is not enough processor time for all.
+
+        Raises:
+            OSError: It cannot be given that.
+        """
+        ...
+
     def usage(self) -> Usage:
         """Return what it uses and has used."""
         ...

@@ -20,6 +20,8 @@ CONTROLLERS = ("memory", "pids", "cpu")
 ACCOUNTING = "cpuacct"
 PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA = 1000
+_SHARES = 1024
+_LEAST_SHARES = 2
 _LIMIT = "memory.limit_in_bytes"
 _NANOSECONDS = 1e9
 
@@ -46,6 +48,10 @@ class Group:
         # The period is what it is from the start, unless this kernel was built otherwise.
         files.write(self._folders["cpu"], "cpu.cfs_period_us", PERIOD_MICROSECONDS)
         files.write(self._folders["cpu"], "cpu.cfs_quota_us", quota)
+
+    def weigh(self, share: float) -> None:
+        """See `model.Group`."""
+        files.write(self._folders["cpu"], "cpu.shares", max(_LEAST_SHARES, int(_SHARES * share)))
 
     def usage(self) -> Usage:
         """See `model.Group`."""

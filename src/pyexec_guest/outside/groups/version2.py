@@ -20,6 +20,7 @@ from pyexec_guest.outside.groups.model import GroupLimits, NoGroupsError, Usage,
 
 PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA = 1000
+_WEIGHT = 100
 _LIMIT = "memory.max"
 _SWAP = "memory.swap.max"
 _PEAK = "memory.peak"
@@ -46,6 +47,10 @@ class Group:
         """See `model.Group`."""
         quota = max(_LEAST_QUOTA, int(self.limits.cpu * PERIOD_MICROSECONDS))
         files.write(self._folder, "cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
+
+    def weigh(self, share: float) -> None:
+        """See `model.Group`."""
+        files.write(self._folder, "cpu.weight", max(1, int(_WEIGHT * share)))
 
     def usage(self) -> Usage:
         """See `model.Group`."""

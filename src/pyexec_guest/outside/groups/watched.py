@@ -53,6 +53,9 @@ class Group:
     def limit_cpu(self) -> None:
         """See `model.Group`: there is no limit."""
 
+    def weigh(self, share: float) -> None:
+        """See `model.Group`: all have the same."""
+
     def usage(self) -> Usage:
         """See `model.Group`."""
         self.look(forced=True)

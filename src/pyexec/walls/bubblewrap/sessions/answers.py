@@ -22,9 +22,12 @@ def reply(sessions: Sessions, asked: Mapping[str, Any], connection: socket.socke
     if asked.get("op") != WORKSPACE:
         connection.sendall(encode(answer(sessions, asked)))
         return
+    folder = SessionFolder(Path(str(asked.get("folder"))))
     try:
-        with sessions.workspace(SessionFolder(Path(str(asked.get("folder"))))) as found:
-            told = {"room": None if found.hard else max(0, found.size - found.used())}
+        share = sessions.share(folder.path.parent)
+        with sessions.workspace(folder) as found:
+            room = None if found.hard else max(0, found.size - found.used())
+            told = {"room": room, "used": share.used, "allowed": share.allowed}
             socket.send_fds(connection, [encode(told)], [found.root])
     except PyexecError as error:
         connection.sendall(encode({"refused": error.sentence()}))

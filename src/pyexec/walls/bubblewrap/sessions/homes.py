@@ -7,9 +7,10 @@ from pathlib import Path
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.folders import PACKAGES, Folder
+from pyexec.walls.bubblewrap.turnstile import Admission
 from pyexec.walls.bubblewrap.workspaces import Workspace, Workspaces
 
-MakeBox = Callable[[Path, Sequence[Folder]], Box]
+MakeBox = Callable[[Path, Sequence[Folder], Admission], Box]
 """Takes the folder of an environment and the folders of this machine; returns a sandbox, after a while."""
 
 
@@ -42,7 +43,7 @@ class Homes:
         self._size = size
         self._make_box = make_box
 
-    def make(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> Home:
+    def make(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder], room: Admission) -> Home:
         """Return a home for a session, with the workspace that it had before, if it had one, and with shared folders.
 
         Raises:
@@ -54,7 +55,7 @@ class Homes:
         workspace = self.workspace(folder)
         try:
             with workspace.opened() as inside:
-                box = self._make_box(prefix, [inside, Folder(place=PACKAGES, source=packages), *shared])
+                box = self._make_box(prefix, [inside, Folder(place=PACKAGES, source=packages), *shared], room)
             try:
                 workspace.watch(box)
             except BaseException:

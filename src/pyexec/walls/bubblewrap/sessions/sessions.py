@@ -5,13 +5,13 @@ import secrets
 import threading
 import time
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pyexec.domain.errors import (
     NotFoundError,
-    SandboxesFullError,
+    PyexecError,
     SessionBusyError,
     SessionsFullError,
 )
@@ -21,9 +21,11 @@ from pyexec.sandbox.guarding import GuestConnection, Loop, signal_name
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.folders import Folder
-from pyexec.walls.bubblewrap.sessions.homes import Home, Homes
+from pyexec.walls.bubblewrap.sessions.homes import Homes
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
+from pyexec.walls.bubblewrap.sessions.shares import Share, Shares
 from pyexec.walls.bubblewrap.sessions.sitter import Sitter
+from pyexec.walls.bubblewrap.turnstile import Ticket, Turnstile
 from pyexec.walls.bubblewrap.workspaces import Workspace
 
 ENDED_SECONDS = 2.0
@@ -31,7 +33,6 @@ ENTER_SECONDS = 30.0
 INFO_SECONDS = 5.0
 IDLE_ENOUGH_SECONDS = 60.0
 """A session that was used more recently does not make room for one of somebody else."""
-EVICTIONS = 4
 
 
 class Sessions:
@@ -41,17 +42,20 @@ class Sessions:
         keeper: The folder of the keeper, by which servers find it.
         limits: Of sessions.
         homes: Makes their sandboxes and workspaces.
+        turnstile: Who gets a sandbox next.
     """
 
-    def __init__(self, keeper: Path, limits: SessionLimits, homes: Homes) -> None:
+    def __init__(self, keeper: Path, limits: SessionLimits, homes: Homes, turnstile: Turnstile) -> None:
         self._keeper = keeper
         self._limits = limits
         self._homes = homes
+        self._turnstile = turnstile
+        self._shares = Shares(limits.files)
         self._lock = threading.Condition()
         self._live: dict[Path, LiveSession] = {}
         self._sitter: Sitter | None = None
 
-    def enter(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> LiveSession:
+    def enter(self, ticket: Ticket, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> LiveSession:
         """Return a session that nobody else speaks with until it is left; start its interpreter where it is new.
 
         One that is new has these folders besides its own.
@@ -63,8 +67,10 @@ class Sessions:
             SessionEndedError: It has ended.
             SessionBusyError: Somebody speaks with it for too long.
             SessionsFullError: Its owner has too many, and all are at work.
+            WorkspacesFullError: The files of its owner's sessions come to more than they may.
             PyexecError: There is no sandbox for it; see `Families.sandbox`.
         """
+        self._shares.require(folder.path.parent, self._sizes(folder.path.parent))
         live = self._free(folder.path)
         if live is not None:
             if self._is_taken_up(live):
@@ -75,10 +81,18 @@ class Sessions:
             raise NotFoundError(f"The session in {folder.path.name} has been closed.")
         if session.end is not None:
             raise ended_error(session)
-        return self._begin(folder, prefix, shared)
+        try:
+            return self._begin(ticket, folder, prefix, shared)
+        except (OSError, PyexecError) as error:
+            if folder.read() is not None:
+                raise
+            raise NotFoundError("The session was closed while it waited for room.") from error
 
     def enter_at_once(self, folder: SessionFolder) -> LiveSession | None:
         """Return a session like `enter`, if it lives and nobody speaks with it; never blocks."""
+        share = self.share(folder.path.parent)
+        if share.used > share.allowed:
+            return None  # Whoever waits is told.
         with self._lock:
             live = self._live.get(folder.path)
             if live is None or live.busy or live.ended is not None:
@@ -171,9 +185,23 @@ class Sessions:
             self._await_gone(live)
         workspace = self._homes.workspace(folder)
         try:
+            folder.note_size(workspace.used())
             yield workspace
         finally:
             workspace.close()
+
+    def give_way(self) -> bool:
+        """End the one that was not used for the longest time, if that is long enough; tell whether there was one."""
+        with self._lock:
+            idle = self._least_used(list(self._live.values()), IDLE_ENOUGH_SECONDS)
+        if idle is None:
+            return False
+        self.end(idle, f"its memory was needed, idle for {span(_idle(idle))}", only_idle=True)
+        return True
+
+    def share(self, owner: Path) -> Share:
+        """Return how much the files of all sessions of one owner come to, and may."""
+        return self._shares.of(owner, self._sizes(owner))
 
     def count(self) -> int:
         """Return how many live."""
@@ -213,9 +241,9 @@ class Sessions:
         with self._lock:
             self._lock.wait_for(lambda: self._live.get(live.folder.path) is not live, ENTER_SECONDS)
 
-    def _begin(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> LiveSession:
+    def _begin(self, ticket: Ticket, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> LiveSession:
         self._make_room(folder.path.parent)
-        home = self._home(folder, prefix, shared)
+        home = self._turnstile.admit(ticket, lambda room: self._homes.make(folder, prefix, shared, room))
         try:
             lock = folder.begin(self._keeper, prefix)
         except BlockingIOError as error:
@@ -252,26 +280,21 @@ class Sessions:
                 )
             self.end(idle, f"it made room for another one, idle for {span(_idle(idle))}", only_idle=True)
 
-    def _home(self, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> Home:
-        for _ in range(EVICTIONS):
-            try:
-                return self._homes.make(folder, prefix, shared)
-            except SandboxesFullError:
-                with self._lock:
-                    idle = self._least_used(list(self._live.values()), IDLE_ENOUGH_SECONDS)
-                if idle is None:
-                    raise
-                self.end(idle, f"its memory was needed, idle for {span(_idle(idle))}", only_idle=True)
-        return self._homes.make(folder, prefix, shared)
-
     def _least_used(self, among: list[LiveSession], seconds: float) -> LiveSession | None:
         idle = [live for live in among if not live.busy and live.ended is None and _idle(live) >= seconds]
         return min(idle, key=lambda live: live.used, default=None)
 
     # -- ending ----------------------------------------------------------------------------------------------------
 
+    def _sizes(self, owner: Path) -> dict[str, int]:
+        with self._lock:  # As long as we hold it none is put away.
+            theirs = [live for live in self._live.values() if live.owner == owner and live.ended is None]
+            return {live.folder.path.name: live.home.workspace.last_used() for live in theirs}
+
     def _put_away(self, live: LiveSession) -> None:
         live.connection.hang_up()
+        with suppress(OSError):
+            live.folder.note_size(live.home.workspace.used())
         live.home.close()
         with self._lock:
             if self._live.get(live.folder.path) is live:
