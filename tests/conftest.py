@@ -15,6 +15,7 @@ from _pytest.pathlib import import_path
 from tests.helpers import forks
 from tests.helpers.homes import require_no_process_of_any_home, temporary_home
 from tests.helpers.kept import keep
+from tests.helpers.postgres import Postgres, postgres_server
 
 # What pytest makes of the tests is kept, whatever the environment says for programs: every worker would make it anew.
 sys.dont_write_bytecode = False
@@ -56,6 +57,13 @@ def kept_environments(module_home: Path, pytestconfig: pytest.Config) -> None:
 
 # Folders of the cache that are the same for all clones.
 KEPT = ("environments", "guest", "sandbox-packages", "usual-packages")
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server, started when the first test asks for it; each takes a schema of its own there."""
+    with postgres_server() as server:
+        yield server
+
 
 # Markers whose tests are left out unless the option of the same name is given.
 ON_REQUEST = {

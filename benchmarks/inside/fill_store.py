@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pyexec.app.principal import local_principal
 from pyexec.domain.executions import Execution, Outcome
-from pyexec.storage.database import Database
+from pyexec.storage.sqlite import SqliteDatabase
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
@@ -18,7 +18,7 @@ from pyexec.storage.state_folder import StateFolder
 def main(home: Path, count: int) -> None:
     folder = StateFolder(home)
     folder.create()
-    store = ExecutionStore(Database(folder.database))
+    store = ExecutionStore(SqliteDatabase(folder.database))
     owner = local_principal().key
     for number in range(count):
         outcome = _outcome(number)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, create_engine
 
-from pyexec.storage import database
+from pyexec.storage import postgresql, sqlite
 
 
 @contextmanager
@@ -20,7 +20,8 @@ def databases_closed() -> Generator[None]:
         return engines[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(database, "create_engine", remember)
+        patch.setattr(postgresql, "create_engine", remember)
+        patch.setattr(sqlite, "create_engine", remember)
         yield
     for engine in engines:
         engine.dispose()

@@ -1,13 +1,8 @@
 """The same on PostgreSQL; and what migrations make is what the code thinks there is."""
 
-import os
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -18,9 +13,8 @@ from pyexec_idp.domain.errors import StateUnusableError
 from pyexec_idp.stores.database import Database
 from pyexec_idp.stores.housekeeping import clean
 from pyexec_idp.stores.schema import metadata
+from tests.helpers.postgres import Postgres
 from tests.idp.site import SCOPE, Pkce, Site, refused
-
-PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
 
 
 def test_migrations_make_the_tables_that_the_code_thinks_there_are(tmp_path: Path) -> None:
@@ -42,36 +36,14 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     again.close()
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    """A server of its own, on a unix socket."""
-    if not PROGRAMS:
-        pytest.skip("needs PostgreSQL")
-    folder = Path(tempfile.mkdtemp(prefix="pe-pg-", dir="/tmp"))
-    user: dict[str, Any] = {}
-    if os.geteuid() == 0:  # It does not run as root.
-        shutil.chown(folder, "postgres", "postgres")
-        user = {"user": "postgres", "group": "postgres", "extra_groups": []}
-
-    def run(program: str, *words: str) -> None:
-        subprocess.run([PROGRAMS[-1] / program, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, **user)
-
-    data = str(folder / "data")
-    run("initdb", "-D", data, "-A", "trust", "-U", "idp", "--no-sync")
-    run("pg_ctl", "-D", data, "-o", f"-F -k {folder} -c listen_addresses=", "-l", str(folder / "log"), "-w", "start")
-    yield f"postgresql+psycopg://idp@/postgres?host={folder}"
-    run("pg_ctl", "-D", data, "-m", "immediate", "-w", "stop")
-    shutil.rmtree(folder)
+def address(postgres: Postgres) -> str:
+    """The address of an empty schema, as the identity provider wants it."""
+    return postgres.database().replace("postgresql:", "postgresql+psycopg:", 1)
 
 
 @pytest.fixture
-def site(postgres: str, tmp_path: Path) -> Iterator[Site]:
-    fresh = Database(postgres)
-    with fresh.writing() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    fresh.close()
-    made = Site(tmp_path / "idp", PYEXEC_IDP_DATABASE_URL=postgres)
+def site(postgres: Postgres, tmp_path: Path) -> Iterator[Site]:
+    made = Site(tmp_path / "idp", PYEXEC_IDP_DATABASE_URL=address(postgres))
     yield made
     made.close()
 
@@ -98,12 +70,9 @@ def test_the_whole_flow_on_postgresql(site: Site) -> None:
     assert site.parts.grants.of(site.parts.people.named("ada").id) == []
 
 
-def test_of_several_that_start_at_once_one_makes_the_tables(postgres: str) -> None:
-    databases = [Database(postgres) for _ in range(4)]
-    with databases[0].writing() as connection:
-        connection.execute(text("DROP SCHEMA public CASCADE"))
-        connection.execute(text("CREATE SCHEMA public"))
-    databases[0].close()
+def test_of_several_that_start_at_once_one_makes_the_tables(postgres: Postgres) -> None:
+    url = address(postgres)
+    databases = [Database(url) for _ in range(4)]
 
     def count(database: Database) -> int:
         with database.reading() as connection:

@@ -149,7 +149,7 @@ def build_service(
     inner.router.routes += [
         Route("/healthz", healthz),
         Route(OPENAPI_PATH, openapi),
-        Route("/readyz", readyz(drain, services.get)),
+        Route("/readyz", readyz(drain, partial(_require_ready, services))),
         Route(EVENTS_PATH, execution_events(followers.get, identities.reader_of)),
     ]
     _attend(inner, settings, chosen, services, followers)
@@ -167,6 +167,12 @@ def build_service(
         # Before who asks is found out: this token is none of theirs.
         app = MetricsBehindToken(app, chosen.metrics_token, metrics)
     return Service(app=Record(Guard(app, chosen), metrics), drain=drain)
+
+
+async def _require_ready(services: LazyServices) -> None:
+    """Have the database answer: without it no work is taken."""
+    opened = await services.get()
+    await run_sync(opened.database.require)
 
 
 class _Followers:

@@ -38,6 +38,7 @@ from pyexec.settings import Settings
 from pyexec.storage.database import Database
 from pyexec.storage.ended_users import EndedUsers
 from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.opening import database_of
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.host.wall import HostWall
 
@@ -84,10 +85,11 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     Raises:
         StateUnusableError: The state folder cannot be used.
         StateVersionError: A newer pyexec has migrated it.
+        RecordsUnavailableError: The database server of the records does not answer.
     """
     folder = StateFolder(settings.home)
     folder.create()
-    database = Database(folder.database)
+    database = database_of(folder, settings.database)
     store = ExecutionStore(database)
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
@@ -96,7 +98,7 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     environments, names = environment_places(folder.environments)
     autosaved = AutosavedScripts(folder, settings.limits.autosaved)
     retention = Retention(folder, store, settler, autosaved, settings.limits)
-    if not folder.database.exists():
+    if database.is_new():
         retention.recover()
     planner = Planner(
         finder=finder,

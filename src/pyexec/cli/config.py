@@ -47,10 +47,11 @@ def show(*, as_json: bool) -> None:
 @json_option
 def paths(*, as_json: bool) -> None:
     """Show where things lie: the state folder and what is in it."""
-    folder = StateFolder(load_settings().home)
+    settings = load_settings()
+    folder = StateFolder(settings.home)
     found = {
         "state": folder.root,
-        "database": folder.database,
+        "database": settings.database or folder.database,
         "executions": folder.executions,
         "environments": folder.environments,
         "log": folder.logs / "pyexec.log",

@@ -14,6 +14,7 @@ branch on; the message says what was wrong, which value, and what is allowed; th
     ├── DiskFullError               disk_full
     ├── StateVersionError           state_version
     ├── StateUnusableError          state_unusable
+    ├── RecordsUnavailableError     records_unavailable
     ├── KeeperUnavailableError      keeper_unavailable
     ├── PackagesUnavailableError    packages_unavailable
     ├── ToolFailedError             tool_failed
@@ -115,6 +116,12 @@ class StateUnusableError(PyexecError):
     """The state folder cannot be created, read or written."""
 
     code = "state_unusable"
+
+
+class RecordsUnavailableError(PyexecError):
+    """The database server of the records does not answer; what runs goes on, and nothing of it is lost."""
+
+    code = "records_unavailable"
 
 
 class KeeperUnavailableError(PyexecError):

@@ -102,6 +102,8 @@ def check_text(name: str, value: str | None) -> None:
     """
     if value is not None and not value.isascii():
         _require_text(name, value)
+    if value is not None and "\0" in value:
+        raise InvalidArgumentError(f"{name} holds a NUL character.")
     if value is not None and len(value) > _TEXT_LENGTH:
         raise InvalidArgumentError(f"{name} has {len(value)} characters; at most {_TEXT_LENGTH} are allowed.")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import anyio
 from anyio.to_thread import run_sync
 
-from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.domain.executions import Execution
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
@@ -80,12 +80,17 @@ class Retention:
         await run_sync(self._discard, principal.key, execution_id)
 
     async def sweep_forever(self) -> None:
-        """Sweep again and again; whoever starts this owns the task."""
+        """Sweep again and again; whoever starts this owns the task.
+
+        First what the database does not know is looked for: it may have been put back from an old copy.
+        """
         await anyio.sleep(FIRST_SWEEP_SECONDS)
+        recovered = False
         while True:
             try:
+                recovered = recovered or await run_sync(self.recover) >= 0
                 await run_sync(self.sweep)
-            except OSError as error:  # No reason to end the server.
+            except (OSError, PyexecError) as error:  # No reason to end the server.
                 _log.warning("executions could not be swept: %s", error)
             await anyio.sleep(self._limits.sweep_interval)
 

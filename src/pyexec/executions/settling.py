@@ -5,7 +5,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 
-from pyexec.domain.errors import DiskFullError
+from pyexec.domain.errors import DiskFullError, RecordsUnavailableError
 from pyexec.domain.executions import Execution, Outcome
 from pyexec.environments.orders import read_answer
 from pyexec.executions.afterwards import Afterwards
@@ -76,7 +76,8 @@ class Settler:
         return self._store.add_missing(sorted(mine, key=lambda one: one.created_at)) if mine else 0
 
     def _note(self, known: Execution, observed: Execution) -> None:
-        with suppress(DiskFullError):  # The folder says it all; the index follows when there is room again.
+        # The folder says it all; the index follows when there is room again, or the database is back.
+        with suppress(DiskFullError, RecordsUnavailableError):
             if observed.ended:
                 if self._store.finish(observed) and self._observer is not None:
                     self._observer.ended(observed)

@@ -4,12 +4,13 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from anyio.to_thread import run_sync
 
-from pyexec.domain.errors import PyexecError, QueueFullError, WallUnavailableError
+from pyexec.domain.errors import PyexecError, QueueFullError, RecordsUnavailableError, WallUnavailableError
 from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
@@ -199,7 +200,8 @@ class Submitter:
             way.wall.launch(launch)
         except PyexecError:
             if execution.request_id is not None:
-                self._store.forget(execution.owner, execution.id)
+                with suppress(RecordsUnavailableError):  # Then the record will be found without its folder.
+                    self._store.forget(execution.owner, execution.id)
             raise
         finally:
             held.release()

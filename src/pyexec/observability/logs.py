@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from urllib.parse import unquote
 
 from pyexec.observability.requests import context_of_logs
 
@@ -17,6 +18,7 @@ LOG_FILES = 3
 
 _SECRET_NAME = re.compile(r"(?i)(TOKEN|SECRET|PASSW|API_?KEY|CREDENTIAL|PRIVATE_KEY|AUTH)")
 _URL_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/]+@", re.IGNORECASE)
+_PASSWORD_IN_URL = re.compile(r"://[^\s/:@]*:([^\s/]+)@")
 _OWN_OPEN = "PYEXEC_AUTH_"
 _MASK = "****"
 _SHORTEST_SECRET = 6
@@ -37,6 +39,9 @@ class Masker:
 
     def __init__(self, environ: Mapping[str, str], secrets: Iterable[str] = ()) -> None:
         values = {value for name, value in environ.items() if _holds_secret(name)} | set(secrets)
+        # Whoever refuses a password may name it without the URL around it.
+        passwords = [found for value in (*environ.values(), *values) for found in _PASSWORD_IN_URL.findall(value)]
+        values.update(passwords, map(unquote, passwords))
         ordered = sorted((value for value in values if len(value) >= _SHORTEST_SECRET), key=len, reverse=True)
         self._values = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 

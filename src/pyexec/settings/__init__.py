@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pyexec.domain.authorization import AuthorizationSettings
+from pyexec.domain.databases import DatabaseAddress
 from pyexec.domain.errors import InvalidArgumentError, UnsupportedPlatformError
 from pyexec.domain.limits import DAY, MEGABYTE, EnvironmentLimits, ExecutionLimits, FileLimits
 from pyexec.domain.packages import PackageSettings
@@ -20,6 +21,7 @@ from pyexec.domain.service import ServiceSettings
 from pyexec.domain.sessions import SessionLimits
 from pyexec.domain.toolsets import DEFAULT_TOOLSETS, NAMED_ONLY, SERVICE_TOOLSETS, TOOLSETS, parse_toolsets
 from pyexec.settings.authorization import AUTH_VARIABLES, authorization_settings
+from pyexec.settings.database import DATABASE_VARIABLES, database_settings
 from pyexec.settings.files import FILE_VARIABLES
 from pyexec.settings.packages import PACKAGE_VARIABLES, package_settings
 from pyexec.settings.reading import Variable, number, whole
@@ -63,6 +65,7 @@ class Settings:
     file_limits: FileLimits = field(default_factory=FileLimits)
     authorization: AuthorizationSettings = field(default_factory=AuthorizationSettings)
     packages: PackageSettings = field(default_factory=PackageSettings)
+    database: DatabaseAddress | None = None
     service: ServiceSettings | None = None
     environ: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     secrets: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -243,6 +246,7 @@ VARIABLES: tuple[Variable, ...] = (
     *FILE_VARIABLES,
     *AUTH_VARIABLES,
     *PACKAGE_VARIABLES,
+    *DATABASE_VARIABLES,
     *SERVICE_VARIABLES,
 )
 
@@ -292,6 +296,7 @@ def load_settings(
         file_limits=_with(FileLimits(), limits),
         authorization=authorization,
         packages=package_settings(limits),
+        database=database_settings(limits),
         service=over_http,
         environ={name: value for name, value in environ.items() if name not in secrets},
         secrets=secrets,
@@ -347,8 +352,9 @@ def _read(variable: Variable, text: str) -> Any:
     try:
         return variable.read(text)
     except ValueError:
+        given = "not allowed as it is" if variable.secret else repr(text)
         raise InvalidArgumentError(
-            f"{variable.name} is {text!r}; it must be {variable.allowed}.", hint=variable.meaning
+            f"{variable.name} is {given}; it must be {variable.allowed}.", hint=variable.meaning
         ) from None
 
 

@@ -1,30 +1,25 @@
-"""The SQLite database that several servers of one user share."""
+"""The database of records: what every kind of it offers. `sqlite` and `postgresql` are the two there are."""
 
-import fcntl
-import importlib
-import os
-import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Generator
-from contextlib import closing, contextmanager
-from pathlib import Path
-from urllib.parse import quote
+from contextlib import AbstractContextManager, contextmanager
 
-from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DatabaseError, IntegrityError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy import Connection, Engine, Table
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from pyexec.domain.errors import DiskFullError, PyexecError, StateUnusableError, StateVersionError
-from pyexec.storage.schema import SCHEMA_VERSION
+from pyexec.domain.errors import PyexecError
 
-BUSY_SECONDS = 30
+# What can pass over rows that are there already; the two have no name in common that says so.
+Insert = sqlite.Insert | postgresql.Insert
 
 
-class Database:
+class Database(ABC):
     """Opens transactions on the database; creates and migrates it first where that is needed."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self) -> None:
         self._engine: Engine | None = None
         self._opening = threading.Lock()
 
@@ -37,31 +32,64 @@ class Database:
 
     @contextmanager
     def reading(self) -> Generator[Connection]:
-        """A transaction that only reads; never waits for writers."""
-        with self._transaction("BEGIN") as connection:
+        """Give a connection for reading only; it never waits for writers.
+
+        Raises:
+            StateVersionError: A newer pyexec has migrated the database.
+            StateUnusableError: The database cannot be used.
+            RecordsUnavailableError: Its server does not answer.
+        """
+        with self._translated(), self._transaction(self._ready_engine(), writes=False) as connection:
             yield connection
 
     @contextmanager
     def writing(self) -> Generator[Connection]:
-        """A transaction that writes; waits its turn from the start, so it cannot fail half way for want of a lock."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
+        """Open a transaction that writes: all of it is done, or nothing.
+
+        Raises:
+            StateVersionError: A newer pyexec has migrated the database.
+            StateUnusableError: The database cannot be used.
+            DiskFullError: There is no room.
+            RecordsUnavailableError: Its server does not answer.
+        """
+        with self._translated(), self._transaction(self._ready_engine(), writes=True) as connection:
             yield connection
 
+    def require(self) -> None:
+        """Have the database answer.
+
+        Raises:
+            PyexecError: As `reading` does.
+        """
+        with self.reading():
+            pass
+
+    @abstractmethod
+    def is_new(self) -> bool:
+        """Tell whether there are no records yet, or no more: what has run is then to be found in its folders."""
+
+    @abstractmethod
+    def insert(self, table: Table) -> Insert:
+        """Return an INSERT that can be told to pass over what is there."""
+
+    @abstractmethod
+    def _open(self) -> Engine:
+        """Return an engine for a database that has been migrated."""
+
+    @abstractmethod
+    def _transaction(self, engine: Engine, *, writes: bool) -> AbstractContextManager[Connection]: ...
+
+    @abstractmethod
+    def _unusable(self, error: DBAPIError | PoolTimeoutError) -> PyexecError:
+        """Say what an error of the driver means."""
+
     @contextmanager
-    def _transaction(self, begin: str) -> Generator[Connection]:
+    def _translated(self) -> Generator[None]:
         try:
-            with self._ready_engine().connect() as connection:
-                connection.exec_driver_sql(begin)
-                try:
-                    self._require_version(connection)
-                    yield connection
-                except BaseException:
-                    connection.exec_driver_sql("ROLLBACK")
-                    raise
-                connection.exec_driver_sql("COMMIT")
-        except DatabaseError as error:
-            if isinstance(error, IntegrityError):
-                raise
+            yield
+        except IntegrityError:
+            raise
+        except (DBAPIError, PoolTimeoutError) as error:
             raise self._unusable(error) from error
 
     def _ready_engine(self) -> Engine:
@@ -69,80 +97,3 @@ class Database:
             if self._engine is None:
                 self._engine = self._open()
             return self._engine
-
-    def _open(self) -> Engine:
-        engine = create_engine(
-            f"sqlite:///{self._path}",
-            isolation_level="AUTOCOMMIT",
-            connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
-            hide_parameters=True,
-        )
-        event.listen(engine, "connect", _configure)
-        try:
-            self._migrate(engine)
-        except BaseException:
-            engine.dispose()
-            raise
-        return engine
-
-    def _migrate(self, engine: Engine) -> None:
-        self._path.touch(mode=0o600)  # SQLite gives its side files the mode of this one.
-        with self._lock(), engine.connect() as connection:
-            if _version(connection) >= SCHEMA_VERSION:
-                return
-            migrate = importlib.import_module("pyexec.storage.migrate")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            migrate.upgrade(connection)
-            connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            connection.exec_driver_sql("COMMIT")
-
-    def _unusable(self, error: DatabaseError) -> PyexecError:
-        said = str(error.orig)
-        if "full" in said:
-            return DiskFullError(
-                f"The disk of the state folder {self._path.parent} is full.",
-                hint="Free some space; what has run stays readable meanwhile.",
-            )
-        return StateUnusableError(
-            f"The database {self._path} cannot be used: {said}.",
-            hint="Move it away to start afresh: what has run is found again in the folders beside it.",
-        )
-
-    @contextmanager
-    def _lock(self) -> Generator[None]:
-        fd = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(fd)
-
-    def _require_version(self, connection: Connection) -> None:
-        found = _version(connection)
-        if found > SCHEMA_VERSION:
-            raise StateVersionError(
-                f"The state folder {self._path.parent} was migrated by a newer pyexec (schema {found}; this one knows "
-                f"{SCHEMA_VERSION}).",
-                hint="Upgrade this pyexec and start it again, or give it a PYEXEC_HOME of its own.",
-            )
-
-
-def stored_version(path: Path) -> int | None:
-    """Return which schema a database has, without touching it; None where there is none that can be read."""
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-    except sqlite3.Error:
-        return None
-    return int(version)
-
-
-def _version(connection: Connection) -> int:
-    return int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
-
-
-def _configure(connection: sqlite3.Connection, _record: ConnectionPoolEntry) -> None:
-    # WAL lets readers and a writer work side by side; NORMAL is durable against every crash but the machine's own,
-    # and what that loses is found again in the executions' folders.
-    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
-        connection.execute(f"PRAGMA {pragma}")

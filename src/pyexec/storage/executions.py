@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Update, bindparam, delete, func, insert, select, update
-from sqlalchemy.dialects import sqlite
+from sqlalchemy import ColumnElement, Select, Update, bindparam, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pyexec.domain.executions import ACTIVE, Execution, Outcome, Process, State
@@ -23,6 +22,9 @@ class ExecutionStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        # Made once: putting a statement together costs as much as running it.
+        self._insert = database.insert(executions).on_conflict_do_nothing(index_elements=["id"])
+        self._insert_missing = database.insert(executions).on_conflict_do_nothing()
 
     def add(self, execution: Execution) -> None:
         """Store a new record, unless somebody has found it in its folder and done so meanwhile.
@@ -32,7 +34,7 @@ class ExecutionStore:
         """
         try:
             with self._database.writing() as connection:
-                connection.execute(_INSERT, to_values(execution))
+                connection.execute(self._insert, to_values(execution))
         except IntegrityError as error:
             if self.get(execution.owner, execution.id) is not None:
                 return
@@ -45,12 +47,13 @@ class ExecutionStore:
         added = 0
         with self._database.writing() as connection:
             for execution in found:
-                query = sqlite.insert(executions).values(to_values(execution)).on_conflict_do_nothing()
-                added += connection.execute(query).rowcount
+                added += connection.execute(self._insert_missing, to_values(execution)).rowcount
         return added
 
     def get(self, owner: str, execution_id: str) -> Execution | None:
         """Return one record, or None."""
+        if not _may_be_in(execution_id):
+            return None
         with self._database.reading() as connection:
             row = connection.execute(_GET, {"of": owner, "wanted": execution_id}).mappings().first()
         return None if row is None else from_values(row)
@@ -61,6 +64,8 @@ class ExecutionStore:
 
     def ids_like(self, owner: str, beginning: str) -> list[str]:
         """Return the ids that begin so, at most two: one is an answer, two are a question."""
+        if not _may_be_in(beginning):
+            return []
         query = select(executions.c.id).where(
             executions.c.owner == owner, executions.c.id.startswith(beginning, autoescape=True)
         )
@@ -193,6 +198,11 @@ class ExecutionStore:
         return None if row is None else from_values(row)
 
 
+def _may_be_in(execution_id: str) -> bool:
+    """Tell whether there may be such an id at all: databases refuse to look for what they could not store."""
+    return execution_id.isascii() and execution_id.isprintable()
+
+
 _CHANGING = ("state", "started_at", "ended_at", "pid", "outcome")
 
 
@@ -202,7 +212,6 @@ def _changing(values: Mapping[str, Any]) -> dict[str, Any]:
 
 # Made once: putting a statement together costs as much as running it.
 _MINE = (executions.c.owner == bindparam("of"), executions.c.id == bindparam("wanted"))
-_INSERT = insert(executions)
 _GET = select(executions).where(*_MINE)
 _ACTIVE = select(executions).where(executions.c.owner == bindparam("of"), executions.c.state.in_(sorted(ACTIVE)))
 _COUNT_ACTIVE = (

@@ -7,9 +7,13 @@ from alembic.config import Config
 from sqlalchemy import Connection
 
 
-def upgrade(connection: Connection) -> None:
-    """Run every migration that is missing, in the caller's transaction."""
+def upgrade(connection: Connection, version_table: str = "alembic_version") -> None:
+    """Run every migration that is missing, in the caller's transaction.
+
+    Alembic notes in a table of that name which have been run.
+    """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
     config.attributes["connection"] = connection
+    config.attributes["version_table"] = version_table
     command.upgrade(config, "head")

@@ -10,8 +10,8 @@ from pyexec.environments.orders import Answer, write_answer
 from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.settling import FOLDER_GONE, Settler
 from pyexec.sandbox.claims import claim
-from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.sqlite import SqliteDatabase
 from pyexec.storage.state_folder import StateFolder
 from tests.helpers.records import OWNER, execution
 
@@ -24,7 +24,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.folder = StateFolder(root)
         self.folder.create()
-        self.store = ExecutionStore(Database(self.folder.database))
+        self.store = ExecutionStore(SqliteDatabase(self.folder.database))
         self.record = execution(1)
         self.of_it = self.folder.execution(self.record.id)
         self.of_it.mkdir()

@@ -12,8 +12,8 @@ from pyexec.executions.retention import Retention
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import Claim, claim
 from pyexec.scripts.autosaved import AutosavedScripts
-from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.sqlite import SqliteDatabase
 from pyexec.storage.state_folder import StateFolder
 from tests.helpers.records import execution, exited
 
@@ -28,7 +28,7 @@ class World:
     def __init__(self, root: Path) -> None:
         self.folder = StateFolder(root)
         self.folder.create()
-        self.store = ExecutionStore(Database(self.folder.database))
+        self.store = ExecutionStore(SqliteDatabase(self.folder.database))
         self.autosaved = AutosavedScripts(self.folder, most=10)
         self._number = 0
         self.held: list[Claim] = []

@@ -8,9 +8,9 @@ from sqlalchemy import MetaData, UniqueConstraint, create_engine, select
 
 from pyexec.domain.errors import StateVersionError
 from pyexec.storage import migrate, schema
-from pyexec.storage.database import Database
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.schema import SCHEMA_VERSION
+from pyexec.storage.sqlite import SqliteDatabase
 from tests.helpers.records import OWNER, execution
 
 
@@ -62,7 +62,7 @@ def reflected(path: Path) -> dict[str, object]:
 
 
 def test_the_migrations_make_exactly_the_tables_that_the_code_knows(path: Path, tmp_path: Path) -> None:
-    with Database(path).reading():
+    with SqliteDatabase(path).reading():
         pass
     wanted = tmp_path / "wanted.db"
     engine = create_engine(f"sqlite:///{wanted}")
@@ -74,7 +74,7 @@ def test_the_migrations_make_exactly_the_tables_that_the_code_knows(path: Path, 
 
 
 def test_the_first_use_makes_a_database_of_this_version_for_its_owner_only(path: Path) -> None:
-    with Database(path).reading():
+    with SqliteDatabase(path).reading():
         pass
 
     assert pragma(path, "user_version") == SCHEMA_VERSION
@@ -83,14 +83,14 @@ def test_the_first_use_makes_a_database_of_this_version_for_its_owner_only(path:
 
 
 def test_a_database_that_is_up_to_date_is_not_migrated_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Database(path).reading():
+    with SqliteDatabase(path).reading():
         pass
 
     def refuse(_connection: object) -> None:
         raise AssertionError("migrated again")
 
     monkeypatch.setattr(migrate, "upgrade", refuse)
-    with Database(path).reading():
+    with SqliteDatabase(path).reading():
         pass
 
 
@@ -103,20 +103,20 @@ def test_a_migration_that_fails_leaves_nothing_and_is_tried_again(path: Path, mo
 
     with monkeypatch.context() as patch:
         patch.setattr(migrate, "upgrade", fail_at_the_end)
-        with pytest.raises(RuntimeError), Database(path).reading():
+        with pytest.raises(RuntimeError), SqliteDatabase(path).reading():
             pass
 
     assert pragma(path, "user_version") == 0
     assert reflected(path) == {}
-    with Database(path).reading() as connection:
+    with SqliteDatabase(path).reading() as connection:
         assert connection.execute(select(schema.executions)).all() == []
 
 
 def test_servers_that_start_together_migrate_once(path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from pyexec.storage.database import Database\n"
+        "import sys; from pathlib import Path; from pyexec.storage.sqlite import SqliteDatabase\n"
         "sys.stdin.read()\n"
-        f"with Database(Path({str(path)!r})).writing(): pass"
+        f"with SqliteDatabase(Path({str(path)!r})).writing(): pass"
     )
     servers = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) for _ in range(3)]
     for server in servers:
@@ -128,11 +128,11 @@ def test_servers_that_start_together_migrate_once(path: Path) -> None:
 
 
 def test_a_state_folder_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
-    with Database(path).reading():
+    with SqliteDatabase(path).reading():
         pass
     set_version(path, SCHEMA_VERSION + 1)
 
-    with pytest.raises(StateVersionError) as refusal, Database(path).writing():
+    with pytest.raises(StateVersionError) as refusal, SqliteDatabase(path).writing():
         pass
 
     assert f"schema {SCHEMA_VERSION + 1}" in refusal.value.message
@@ -141,7 +141,7 @@ def test_a_state_folder_of_a_newer_version_is_refused_and_left_alone(path: Path)
 
 
 def test_a_server_beside_a_newer_one_that_migrates_refuses_from_then_on(path: Path) -> None:
-    store = ExecutionStore(Database(path))
+    store = ExecutionStore(SqliteDatabase(path))
     store.add(execution(1))
     set_version(path, SCHEMA_VERSION + 1)
 
@@ -155,11 +155,11 @@ def test_a_server_beside_a_newer_one_that_migrates_refuses_from_then_on(path: Pa
 
 
 def test_a_transaction_that_fails_changes_nothing(path: Path) -> None:
-    store = ExecutionStore(Database(path))
+    store = ExecutionStore(SqliteDatabase(path))
     store.add(execution(1))
 
     def delete_and_fail() -> None:
-        with Database(path).writing() as connection:
+        with SqliteDatabase(path).writing() as connection:
             connection.execute(schema.executions.delete())
             raise RuntimeError
 
@@ -170,9 +170,9 @@ def test_a_transaction_that_fails_changes_nothing(path: Path) -> None:
 
 
 def test_a_reader_does_not_wait_for_a_writer(path: Path) -> None:
-    store = ExecutionStore(Database(path))
+    store = ExecutionStore(SqliteDatabase(path))
     store.add(execution(1))
 
-    with Database(path).writing() as connection:
+    with SqliteDatabase(path).writing() as connection:
         connection.execute(schema.executions.delete())
         assert store.count(OWNER) == 1

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyexec.domain.executions import ACTIVE, OUTCOME_KINDS, STATES, Execution, Outcome, Process
-from pyexec.storage.database import Database
 from pyexec.storage.descriptors import read_descriptor, write_descriptor
 from pyexec.storage.executions import (
     DuplicateRequestError,
@@ -17,6 +16,7 @@ from pyexec.storage.executions import (
     outcome_to_json,
     to_values,
 )
+from pyexec.storage.sqlite import SqliteDatabase
 from tests.helpers.records import OWNER, execution, exited
 
 OTHER = "local|1001|"
@@ -24,7 +24,7 @@ OTHER = "local|1001|"
 
 @pytest.fixture
 def store(tmp_path: Path) -> ExecutionStore:
-    return ExecutionStore(Database(tmp_path / "pyexec.db"))
+    return ExecutionStore(SqliteDatabase(tmp_path / "pyexec.db"))
 
 
 OUTCOMES = st.builds(

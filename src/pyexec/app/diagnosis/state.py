@@ -10,15 +10,17 @@ from pathlib import Path
 from pyexec.app.diagnosis.checks import Check
 from pyexec.app.principal import local_principal
 from pyexec.app.services import open_services
+from pyexec.domain.databases import DatabaseAddress
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.limits import MEGABYTE
 from pyexec.environments.store import EnvironmentStore
 from pyexec.executions.advice import error_of
 from pyexec.settings import Settings
-from pyexec.storage.database import stored_version
+from pyexec.storage.opening import look_at
 from pyexec.storage.output import log_bytes
 from pyexec.storage.schema import SCHEMA_VERSION
+from pyexec.storage.sqlite import stored_version
 from pyexec.storage.state_folder import StateFolder
 
 LITTLE_DISK = 1024 * MEGABYTE
@@ -45,14 +47,14 @@ def check_state_folder(settings: Settings) -> tuple[Check, ...]:
         )
     else:
         folder = Check(name="state folder", status="ok", message=f"{root} (mode {mode:04o})")
-    return folder, _check_disk(settings), _check_sizes(StateFolder(root)), _check_database(StateFolder(root))
+    return folder, _check_disk(settings), _check_sizes(StateFolder(root)), _check_database(settings)
 
 
 async def check_engine(settings: Settings) -> Check:
     """Run a program from end to end, in a state folder of its own that is gone afterwards."""
     home = Path(tempfile.mkdtemp(prefix="pyexec-doctor-"))
     try:
-        services = open_services(replace(settings, home=home))
+        services = open_services(replace(settings, home=home, database=None))
         try:
             who = local_principal()
             request = ExecutionRequest(script_content="print('here')", directory=str(home), use_uv=False)
@@ -107,22 +109,57 @@ def _check_sizes(folder: StateFolder) -> Check:
     )
 
 
-def _check_database(folder: StateFolder) -> Check:
+def _check_database(settings: Settings) -> Check:
+    if settings.database is not None:
+        return _check_server(StateFolder(settings.home), settings.database)
+    return _check_file(StateFolder(settings.home))
+
+
+def _check_server(folder: StateFolder, address: DatabaseAddress) -> Check:
+    try:
+        seen = look_at(folder, address)
+    except PyexecError as error:
+        return Check(name="database", status="fail", message=error.message, hint=error.hint)
+    if seen.trouble is not None:
+        return Check(
+            name="database",
+            status="fail",
+            message=f"{address} cannot be opened: {seen.trouble}",
+            hint="See that the server runs, that it is reached from here, and that user and password are right.",
+        )
+    server = f"PostgreSQL {seen.server} at {address}"
+    if seen.schema is None:
+        return Check(name="database", status="ok", message=f"{server}; the tables are made when it is first used.")
+    if seen.foreign:
+        return Check(
+            name="database",
+            status="fail",
+            message=f"{server} has the records of another state folder.",
+            hint="Give each state folder a database, or a schema, of its own; see docs/guides/postgresql.md.",
+        )
+    return _check_schema(seen.schema, f"{server}. ")
+
+
+def _check_file(folder: StateFolder) -> Check:
     version = stored_version(folder.database)
     if version is None:
         hint = "Move it away to start afresh: what has run is found again in the folders beside it."
         if folder.database.exists():
             return Check(name="database", status="fail", message=f"{folder.database} cannot be read.", hint=hint)
         return Check(name="database", status="ok", message="It is made when it is first used.")
+    return _check_schema(version)
+
+
+def _check_schema(version: int, where: str = "") -> Check:
     if version > SCHEMA_VERSION:
         return Check(
             name="database",
             status="fail",
-            message=f"Schema {version}; this pyexec knows {SCHEMA_VERSION}.",
+            message=f"{where}Schema {version}; this pyexec knows {SCHEMA_VERSION}.",
             hint="Upgrade this pyexec, or give it a PYEXEC_HOME of its own.",
         )
     migrated = "" if version == SCHEMA_VERSION else f", migrated to {SCHEMA_VERSION} at the next use"
-    return Check(name="database", status="ok", message=f"Schema {version}{migrated}.")
+    return Check(name="database", status="ok", message=f"{where}Schema {version}{migrated}.")
 
 
 def _megabytes(size: int) -> str:

@@ -2,5 +2,6 @@
 
 from alembic import context
 
-context.configure(connection=context.config.attributes["connection"])
+_given = context.config.attributes
+context.configure(connection=_given["connection"], version_table=_given["version_table"])
 context.run_migrations()

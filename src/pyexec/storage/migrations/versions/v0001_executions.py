@@ -3,6 +3,8 @@
 import sqlalchemy as sa
 from alembic import op
 
+from pyexec.storage.column_types import NUMBER, text
+
 revision = "0001"
 down_revision = None
 
@@ -11,18 +13,18 @@ def upgrade() -> None:
     """Create the table."""
     op.create_table(
         "executions",
-        sa.Column("number", sa.Integer(), primary_key=True, autoincrement=True),
-        sa.Column("id", sa.String(32), nullable=False, unique=True),
-        sa.Column("owner", sa.String(512), nullable=False),
-        sa.Column("state", sa.String(16), nullable=False),
-        sa.Column("kind", sa.String(32), nullable=False),
-        sa.Column("label", sa.String(200)),
-        sa.Column("request_id", sa.String(200)),
+        sa.Column("number", NUMBER, primary_key=True, autoincrement=True),
+        sa.Column("id", text(32), nullable=False, unique=True),
+        sa.Column("owner", text(512), nullable=False),
+        sa.Column("state", text(16), nullable=False),
+        sa.Column("kind", text(32), nullable=False),
+        sa.Column("label", text(200)),
+        sa.Column("request_id", text(200)),
         sa.Column("directory", sa.String(), nullable=False),
         sa.Column("source", sa.String(), nullable=False),
-        sa.Column("strategy", sa.String(32), nullable=False),
+        sa.Column("strategy", text(32), nullable=False),
         sa.Column("python", sa.String(), nullable=False),
-        sa.Column("python_version", sa.String(32)),
+        sa.Column("python_version", text(32)),
         sa.Column("notes", sa.JSON(), nullable=False),
         sa.Column("dependencies", sa.JSON()),
         sa.Column("timeout_seconds", sa.Float(), nullable=False),
