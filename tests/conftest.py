@@ -65,6 +65,12 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def shared_schema(postgres: Postgres) -> str:
+    """The address of a schema for all tests that only want no records in it."""
+    return postgres.database()
+
+
 # Markers whose tests are left out unless the option of the same name is given.
 ON_REQUEST = {
     "usual_packages": "try all packages that sandboxes have by default",

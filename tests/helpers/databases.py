@@ -1,13 +1,62 @@
-"""Closing what a test has opened: Python 3.13 minds a database that is only forgotten."""
+"""Databases of records for tests: of each kind, and closed at the end, since Python 3.13 minds one only forgotten."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, create_engine
 
+from pyexec.domain.databases import DatabaseAddress
 from pyexec.storage import postgresql, sqlite
+from pyexec.storage.database import Database
+from pyexec.storage.opening import database_of
+from pyexec.storage.state_folder import StateFolder
+from tests.helpers.postgres import Postgres
+
+KINDS = ("sqlite", "postgresql")
+_IDENTITY = "0123456789abcdef" * 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """A state folder and where its records lie; `address` is None for SQLite."""
+
+    root: Path
+    server: Postgres | None = None
+    address: str | None = None
+
+    def open(self) -> Database:
+        """Return the database, as another server would use it."""
+        address = None if self.address is None else DatabaseAddress(self.address)
+        return database_of(StateFolder(self.root), address)
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings with which a server uses it, by their names in small letters."""
+        return {} if self.address is None else {"database_url": self.address}
+
+    def lose(self) -> None:
+        """Lose all records. Nobody may have the database open."""
+        if self.server is not None:
+            self.server.execute("DROP TABLE executions, pyexec_state, pyexec_alembic_version", self.address)
+        for path in self.root.glob("pyexec.db*"):
+            path.unlink()
+
+
+def place_of(kind: str, request: pytest.FixtureRequest, root: Path, *, fresh: bool = False) -> Place:
+    """Return a place of a kind without records; where it need not be `fresh`, the tables may be there already."""
+    if kind == "sqlite":
+        return Place(root)
+    server: Postgres = request.getfixturevalue("postgres")
+    if fresh:
+        return Place(root, server, server.database())
+    address: str = request.getfixturevalue("shared_schema")
+    (root / "identity").write_text(_IDENTITY)
+    if server.execute("SELECT to_regclass('executions')", address) != [(None,)]:
+        server.execute("DELETE FROM executions", address)
+    return Place(root, server, address)
 
 
 @contextmanager

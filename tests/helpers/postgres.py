@@ -38,19 +38,8 @@ class Postgres:
         password = self.folder / "password"
         password.write_text(f"{PASSWORD}\n")
         password.chmod(0o644)
-        self._run(
-            "initdb",
-            "-A",
-            "scram-sha-256",
-            "--pwfile",
-            str(password),
-            "-U",
-            USER,
-            "-E",
-            "UTF8",
-            "--no-locale",
-            "--no-sync",
-        )
+        texts = ("-E", "UTF8", "--no-locale")
+        self._run("initdb", "-A", "scram-sha-256", "--pwfile", str(password), "-U", USER, *texts, "--no-sync")
         with (self._data / "postgresql.conf").open("a") as file:
             file.write(
                 f"fsync = off\nlisten_addresses = ''\nunix_socket_directories = '{self.folder}'\n"
@@ -67,10 +56,11 @@ class Postgres:
 
     def kill(self) -> None:
         """Kill all of it as nothing else can be killed."""
-        for process in self._processes():
+        processes = self._processes()
+        for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(self._processes(), 30)
+        psutil.wait_procs(processes, 30)
 
     @contextmanager
     def silent(self) -> Generator[None]:

@@ -24,7 +24,8 @@ class ExecutionStore:
         self._database = database
         # Made once: putting a statement together costs as much as running it.
         self._insert = database.insert(executions).on_conflict_do_nothing(index_elements=["id"])
-        self._insert_missing = database.insert(executions).on_conflict_do_nothing()
+        missing = database.insert(executions).on_conflict_do_nothing()
+        self._insert_missing = missing.execution_options(preserve_rowcount=True)
 
     def add(self, execution: Execution) -> None:
         """Store a new record, unless somebody has found it in its folder and done so meanwhile.

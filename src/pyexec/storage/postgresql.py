@@ -59,12 +59,12 @@ _VERSION_TABLE = "pyexec_alembic_version"
 # What SQLite keeps as `user_version`; and whose records these are.
 _MAKE_STATE = (
     "CREATE TABLE IF NOT EXISTS pyexec_state ("
-    "only boolean PRIMARY KEY DEFAULT true CHECK (only), version integer NOT NULL, folder text NOT NULL)"
+    "single boolean PRIMARY KEY DEFAULT true CHECK (single), version integer NOT NULL, folder text NOT NULL)"
 )
 _STATE = "SELECT version, folder FROM pyexec_state"
 
 _FULL = "53100"
-_FORBIDDEN = "42501"
+_FORBIDDEN = ("42501", "3F000")
 # Shutting down or starting, out of connections or memory, a lock not had in time, on a standby: all that passes.
 _PASSING_CLASSES = ("08", "53", "57")
 _PASSING = ("25006", "40001", "40P01", "55P03")
@@ -109,7 +109,7 @@ class PostgresqlDatabase(Database):
         try:
             return self._begin(engine, writes=writes)
         except DBAPIError as error:
-            if not error.connection_invalidated:
+            if not error.connection_invalidated or isinstance(error.orig, NoAnswerError):
                 raise
         # It was a connection from before a restart of the server, as are all in the pool; nothing was done on it yet.
         return self._begin(engine, writes=writes)
@@ -196,7 +196,11 @@ class PostgresqlDatabase(Database):
                 "The database of the records does not answer.",
                 hint="What runs goes on, and nothing of it is lost. Try again in a moment; the log says more.",
             )
-        hint = "The user it is opened with must own the database, or a schema of it." if code == _FORBIDDEN else None
+        hint = (
+            "The user it is opened with must own the database, or a schema that is there."
+            if code in _FORBIDDEN
+            else None
+        )
         return StateUnusableError(f"The database {self._address} cannot be used: {said}.", hint=hint)
 
 
@@ -260,6 +264,10 @@ def _engine(address: DatabaseAddress) -> Engine:
     return engine
 
 
+class NoAnswerError(psycopg.OperationalError):
+    """The server says nothing, and does not hang up either."""
+
+
 class _BoundedConnection(psycopg.Connection[Any]):
     """A connection that does not wait for ever."""
 
@@ -267,10 +275,11 @@ class _BoundedConnection(psycopg.Connection[Any]):
         """See `psycopg.Connection.wait`."""
         try:
             return super().wait(gen, interval, ANSWER_SECONDS if timeout is None else timeout)
-        except psycopg.OperationalError:
-            if self.pgconn.transaction_status == TransactionStatus.ACTIVE:  # The answer may yet come, to nobody.
-                self.pgconn.finish()
-            raise
+        except psycopg.OperationalError as error:
+            if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
+                raise
+            self.pgconn.finish()  # The answer may yet come, to nobody.
+            raise NoAnswerError(f"no answer within {ANSWER_SECONDS:g} s") from error
 
 
 def _connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:

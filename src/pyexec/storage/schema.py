@@ -38,4 +38,6 @@ executions = Table(
     Index("ix_executions_owner_number", "owner", "number"),
     Index("ix_executions_owner_session_number", "owner", "session", "number"),
     Index("ix_executions_owner_state_number", "owner", "state", "number"),
+    # Nobody asks for the number that a new row was given.
+    implicit_returning=False,
 )

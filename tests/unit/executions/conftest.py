@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.databases import databases_closed
+from tests.helpers.databases import KINDS, Place, databases_closed, place_of
 from tests.unit.executions.world import World
 
 
@@ -13,6 +13,12 @@ def close_databases() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """A state folder without records."""
+    return place_of(request.param, request, tmp_path)
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(place: Place) -> World:
+    return World(place)

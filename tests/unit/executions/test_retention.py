@@ -131,9 +131,10 @@ def test_one_server_sweeps_at_a_time(world: World) -> None:
 
 
 def lose_the_database(world: World) -> World:
-    for path in world.folder.root.glob("pyexec.db*"):
-        path.unlink()
-    return World(world.folder.root)
+    world.database.require()
+    world.database.close()
+    world.place.lose()
+    return World(world.place)
 
 
 def test_records_are_made_anew_from_the_folders_in_the_order_of_submission(world: World) -> None:
@@ -183,7 +184,7 @@ def test_two_servers_that_recover_together_do_not_get_in_each_others_way(
     def known_before_the_other_server_was_faster(ids: list[str]) -> set[str]:
         answer = known(ids)
         monkeypatch.undo()
-        World(world.folder.root).retention().recover()
+        World(world.place).retention().recover()
         return answer
 
     monkeypatch.setattr(found.store, "known", known_before_the_other_server_was_faster)

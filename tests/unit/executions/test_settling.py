@@ -1,7 +1,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,8 +10,8 @@ from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.settling import FOLDER_GONE, Settler
 from pyexec.sandbox.claims import claim
 from pyexec.storage.executions import ExecutionStore
-from pyexec.storage.sqlite import SqliteDatabase
 from pyexec.storage.state_folder import StateFolder
+from tests.helpers.databases import Place
 from tests.helpers.records import OWNER, execution
 
 FAILED = {"kind": "environment_failed", "ended_at": 200.0, "reason": "error: uv said\n  cause: a lot"}
@@ -21,10 +20,10 @@ FAILED = {"kind": "environment_failed", "ended_at": 200.0, "reason": "error: uv 
 class World:
     """A state folder with one execution that waits."""
 
-    def __init__(self, root: Path) -> None:
-        self.folder = StateFolder(root)
+    def __init__(self, place: Place) -> None:
+        self.folder = StateFolder(place.root)
         self.folder.create()
-        self.store = ExecutionStore(SqliteDatabase(self.folder.database))
+        self.store = ExecutionStore(place.open())
         self.record = execution(1)
         self.of_it = self.folder.execution(self.record.id)
         self.of_it.mkdir()
@@ -41,8 +40,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(place: Place) -> World:
+    return World(place)
 
 
 def test_what_waits_with_somebody_to_guard_it_stays_as_it_is(world: World) -> None:

@@ -1,7 +1,6 @@
 """A state folder with records and folders in it, without keepers."""
 
 import time
-from pathlib import Path
 from typing import Any
 
 from pyexec.domain.executions import Execution, Outcome, State
@@ -13,8 +12,8 @@ from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import Claim, claim
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.executions import ExecutionStore
-from pyexec.storage.sqlite import SqliteDatabase
 from pyexec.storage.state_folder import StateFolder
+from tests.helpers.databases import Place
 from tests.helpers.records import execution, exited
 
 HOUR = 3600.0
@@ -25,10 +24,12 @@ OTHER = Principal(issuer="local", subject="1001")
 class World:
     """A state folder with executions that have ended, more or less long ago."""
 
-    def __init__(self, root: Path) -> None:
-        self.folder = StateFolder(root)
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.folder = StateFolder(place.root)
         self.folder.create()
-        self.store = ExecutionStore(SqliteDatabase(self.folder.database))
+        self.database = place.open()
+        self.store = ExecutionStore(self.database)
         self.autosaved = AutosavedScripts(self.folder, most=10)
         self._number = 0
         self.held: list[Claim] = []

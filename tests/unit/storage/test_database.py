@@ -10,29 +10,42 @@ from pyexec.domain.errors import StateVersionError
 from pyexec.storage import migrate, schema
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.schema import SCHEMA_VERSION
-from pyexec.storage.sqlite import SqliteDatabase
+from tests.helpers.databases import Place
 from tests.helpers.records import OWNER, execution
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "pyexec.db"
-
-
-def pragma(path: Path, name: str) -> object:
-    connection = sqlite3.connect(path)
+def pragma(place: Place, name: str) -> object:
+    connection = sqlite3.connect(place.root / "pyexec.db")
     try:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
     finally:
         connection.close()
 
 
-def set_version(path: Path, version: int) -> None:
-    connection = sqlite3.connect(path)
+def version(place: Place) -> object:
+    if place.server is None:
+        return pragma(place, "user_version")
+    return place.server.execute("SELECT version FROM pyexec_state", place.address)[0][0]
+
+
+def set_version(place: Place, number: int) -> None:
+    if place.server is not None:
+        place.server.execute(f"UPDATE pyexec_state SET version = {number}", place.address)
+        return
+    connection = sqlite3.connect(place.root / "pyexec.db")
     try:
-        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA user_version = {number}")
     finally:
         connection.close()
+
+
+@pytest.fixture
+def made(fresh_place: Place) -> Place:
+    """A place whose database has been made."""
+    database = fresh_place.open()
+    database.require()
+    database.close()
+    return fresh_place
 
 
 def shape(metadata: MetaData) -> dict[str, object]:
@@ -49,117 +62,131 @@ def shape(metadata: MetaData) -> dict[str, object]:
             },
         }
         for table in metadata.sorted_tables
-        if table.name != "alembic_version"
+        if table.name in schema.metadata.tables
     }
 
 
-def reflected(path: Path) -> dict[str, object]:
-    engine = create_engine(f"sqlite:///{path}")
+def reflected(place: Place, name: str = "pyexec.db") -> dict[str, object]:
+    address = f"sqlite:///{place.root / name}" if place.address is None else _for_sqlalchemy(place.address)
+    engine = create_engine(address)
     metadata = MetaData()
     metadata.reflect(engine)
     engine.dispose()
     return shape(metadata)
 
 
-def test_the_migrations_make_exactly_the_tables_that_the_code_knows(path: Path, tmp_path: Path) -> None:
-    with SqliteDatabase(path).reading():
-        pass
-    wanted = tmp_path / "wanted.db"
-    engine = create_engine(f"sqlite:///{wanted}")
+def _for_sqlalchemy(address: str) -> str:
+    return address.replace("postgresql:", "postgresql+psycopg:", 1)
+
+
+def wanted(place: Place) -> dict[str, object]:
+    """What the code thinks there is."""
+    if place.server is None:
+        beside = Place(place.root / "beside")
+        beside.root.mkdir()
+        address = f"sqlite:///{beside.root / 'pyexec.db'}"
+    else:
+        beside = Place(place.root, place.server, place.server.database())
+        address = _for_sqlalchemy(str(beside.address))
+    engine = create_engine(address)
     schema.metadata.create_all(engine)
     engine.dispose()
-
-    assert reflected(path) == reflected(wanted)
-    assert "executions" in reflected(path)
+    return reflected(beside)
 
 
-def test_the_first_use_makes_a_database_of_this_version_for_its_owner_only(path: Path) -> None:
-    with SqliteDatabase(path).reading():
-        pass
-
-    assert pragma(path, "user_version") == SCHEMA_VERSION
-    assert pragma(path, "journal_mode") == "wal"
-    assert path.stat().st_mode & 0o077 == 0
+def test_the_migrations_make_exactly_the_tables_that_the_code_knows(made: Place) -> None:
+    assert reflected(made) == wanted(made)
+    assert "executions" in reflected(made)
 
 
-def test_a_database_that_is_up_to_date_is_not_migrated_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with SqliteDatabase(path).reading():
-        pass
+def test_the_first_use_makes_a_database_of_this_version(made: Place) -> None:
+    assert version(made) == SCHEMA_VERSION
 
-    def refuse(_connection: object) -> None:
+
+def test_a_file_is_for_its_owner_only_and_lets_readers_and_a_writer_work_side_by_side(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.open().require()
+
+    assert pragma(place, "journal_mode") == "wal"
+    assert (tmp_path / "pyexec.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_database_that_is_up_to_date_is_not_migrated_again(made: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object) -> None:
         raise AssertionError("migrated again")
 
     monkeypatch.setattr(migrate, "upgrade", refuse)
-    with SqliteDatabase(path).reading():
-        pass
+    made.open().require()
 
 
-def test_a_migration_that_fails_leaves_nothing_and_is_tried_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_migration_that_fails_leaves_nothing_and_is_tried_again(
+    fresh_place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     upgrade = migrate.upgrade
 
-    def fail_at_the_end(connection: object) -> None:
-        upgrade(connection)  # pyright: ignore[reportArgumentType]
+    def fail_at_the_end(*arguments: object) -> None:
+        upgrade(*arguments)  # pyright: ignore[reportArgumentType]
         raise RuntimeError("the machine went down")
 
     with monkeypatch.context() as patch:
         patch.setattr(migrate, "upgrade", fail_at_the_end)
-        with pytest.raises(RuntimeError), SqliteDatabase(path).reading():
-            pass
+        with pytest.raises(RuntimeError):
+            fresh_place.open().require()
 
-    assert pragma(path, "user_version") == 0
-    assert reflected(path) == {}
-    with SqliteDatabase(path).reading() as connection:
+    assert reflected(fresh_place) == {}
+    with fresh_place.open().reading() as connection:
         assert connection.execute(select(schema.executions)).all() == []
 
 
-def test_servers_that_start_together_migrate_once(path: Path) -> None:
+def test_servers_that_start_together_migrate_once(fresh_place: Place) -> None:
     code = (
-        "import sys; from pathlib import Path; from pyexec.storage.sqlite import SqliteDatabase\n"
+        "import sys; from pathlib import Path; from tests.helpers.databases import Place\n"
         "sys.stdin.read()\n"
-        f"with SqliteDatabase(Path({str(path)!r})).writing(): pass"
+        f"Place(Path({str(fresh_place.root)!r}), None, {fresh_place.address!r}).open().require()"
     )
-    servers = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) for _ in range(3)]
+    servers = [
+        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, cwd=Path(__file__).parents[3])
+        for _ in range(3)
+    ]
     for server in servers:
         assert server.stdin is not None
         server.stdin.close()
 
     assert [server.wait(120) for server in servers] == [0, 0, 0]
-    assert pragma(path, "user_version") == SCHEMA_VERSION
+    assert version(fresh_place) == SCHEMA_VERSION
 
 
-def test_a_state_folder_of_a_newer_version_is_refused_and_left_alone(path: Path) -> None:
-    with SqliteDatabase(path).reading():
-        pass
-    set_version(path, SCHEMA_VERSION + 1)
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(made: Place) -> None:
+    set_version(made, SCHEMA_VERSION + 1)
 
-    with pytest.raises(StateVersionError) as refusal, SqliteDatabase(path).writing():
+    with pytest.raises(StateVersionError) as refusal, made.open().writing():
         pass
 
     assert f"schema {SCHEMA_VERSION + 1}" in refusal.value.message
     assert "PYEXEC_HOME" in refusal.value.sentence()
-    assert pragma(path, "user_version") == SCHEMA_VERSION + 1
+    assert version(made) == SCHEMA_VERSION + 1
 
 
-def test_a_server_beside_a_newer_one_that_migrates_refuses_from_then_on(path: Path) -> None:
-    store = ExecutionStore(SqliteDatabase(path))
+def test_a_server_beside_a_newer_one_that_migrates_refuses_from_then_on(made: Place) -> None:
+    store = ExecutionStore(made.open())
     store.add(execution(1))
-    set_version(path, SCHEMA_VERSION + 1)
+    set_version(made, SCHEMA_VERSION + 1)
 
     with pytest.raises(StateVersionError):
         store.get(OWNER, execution(1).id)
     with pytest.raises(StateVersionError):
         store.add(execution(2))
 
-    set_version(path, SCHEMA_VERSION)
+    set_version(made, SCHEMA_VERSION)
     assert store.count(OWNER) == 1
 
 
-def test_a_transaction_that_fails_changes_nothing(path: Path) -> None:
-    store = ExecutionStore(SqliteDatabase(path))
+def test_a_transaction_that_fails_changes_nothing(place: Place) -> None:
+    store = ExecutionStore(place.open())
     store.add(execution(1))
 
     def delete_and_fail() -> None:
-        with SqliteDatabase(path).writing() as connection:
+        with place.open().writing() as connection:
             connection.execute(schema.executions.delete())
             raise RuntimeError
 
@@ -169,10 +196,21 @@ def test_a_transaction_that_fails_changes_nothing(path: Path) -> None:
     assert store.count(OWNER) == 1
 
 
-def test_a_reader_does_not_wait_for_a_writer(path: Path) -> None:
-    store = ExecutionStore(SqliteDatabase(path))
+def test_a_reader_does_not_wait_for_a_writer(place: Place) -> None:
+    store = ExecutionStore(place.open())
     store.add(execution(1))
 
-    with SqliteDatabase(path).writing() as connection:
+    with place.open().writing() as connection:
         connection.execute(schema.executions.delete())
         assert store.count(OWNER) == 1
+
+
+def test_a_database_without_records_is_new_where_it_is_a_servers_and_without_a_file_where_it_is_one(
+    fresh_place: Place,
+) -> None:
+    database = fresh_place.open()
+    assert database.is_new()
+
+    ExecutionStore(database).add(execution(1))
+
+    assert not database.is_new()

@@ -16,15 +16,15 @@ from pyexec.storage.executions import (
     outcome_to_json,
     to_values,
 )
-from pyexec.storage.sqlite import SqliteDatabase
+from tests.helpers.databases import Place
 from tests.helpers.records import OWNER, execution, exited
 
 OTHER = "local|1001|"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> ExecutionStore:
-    return ExecutionStore(SqliteDatabase(tmp_path / "pyexec.db"))
+def store(place: Place) -> ExecutionStore:
+    return ExecutionStore(place.open())
 
 
 OUTCOMES = st.builds(
