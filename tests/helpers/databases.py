@@ -1,7 +1,8 @@
 """Databases of records for tests: of each kind, and closed at the end, since Python 3.13 minds one only forgotten."""
 
+import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ import pytest
 from sqlalchemy import Engine, create_engine
 
 from pyexec.domain.databases import DatabaseAddress
-from pyexec.storage import postgresql, sqlite
+from pyexec.storage import postgresql
+from pyexec.storage import sqlite as sqlite_storage
 from pyexec.storage.database import Database
 from pyexec.storage.opening import database_of
 from pyexec.storage.state_folder import StateFolder
@@ -37,10 +39,27 @@ class Place:
         """Return the settings with which a server uses it, by their names in small letters."""
         return {} if self.address is None else {"database_url": self.address}
 
+    def query(self, text: str) -> list[Any]:
+        """Ask the database itself, or change something in it."""
+        if self.server is not None:
+            return self.server.execute(text, self.address)
+        with closing(sqlite3.connect(self.root / "pyexec.db", isolation_level=None)) as connection:
+            return connection.execute(text).fetchall()
+
+    def version(self) -> int:
+        """Return which schema there is."""
+        query = "PRAGMA user_version" if self.server is None else "SELECT version FROM pyexec_state"
+        return self.query(query)[0][0]
+
+    def set_version(self, number: int) -> None:
+        """Say that there is another one, as a newer pyexec would that migrates."""
+        change = "PRAGMA user_version" if self.server is None else "UPDATE pyexec_state SET version"
+        self.query(f"{change} = {number}")
+
     def lose(self) -> None:
         """Lose all records. Nobody may have the database open."""
         if self.server is not None:
-            self.server.execute("DROP TABLE executions, pyexec_state, pyexec_alembic_version", self.address)
+            self.query("DROP TABLE executions, pyexec_state, pyexec_alembic_version")
         for path in self.root.glob("pyexec.db*"):
             path.unlink()
 
@@ -70,7 +89,7 @@ def databases_closed() -> Generator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(postgresql, "create_engine", remember)
-        patch.setattr(sqlite, "create_engine", remember)
+        patch.setattr(sqlite_storage, "create_engine", remember)
         yield
     for engine in engines:
         engine.dispose()

@@ -79,6 +79,10 @@ class Postgres:
         self.kill()
         shutil.rmtree(self.folder)
 
+    def version(self) -> str:
+        """Return which PostgreSQL it is."""
+        return str(self.execute("SHOW server_version")[0][0])
+
     def database(self) -> str:
         """Return the address of an empty schema."""
         name = f"of_test_{next(self._numbers)}"

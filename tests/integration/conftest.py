@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.databases import KINDS, Place, place_of
 from tests.integration.engine import Engine
 from tests.integration.environments import Gate, UvEngine
 
@@ -24,10 +25,22 @@ exec unshare --mount sh -c 'umount -l {mount} && exec "$0" "$@"' {python} "$@"
 
 
 @pytest.fixture
-def make_engine(state_home: Path) -> Iterator[MakeEngine]:
+def place(state_home: Path) -> Place:
+    """The state folder and where its records lie; a file overrides this that tries other databases."""
+    return Place(state_home)
+
+
+@pytest.fixture(params=KINDS)
+def any_place(request: pytest.FixtureRequest, state_home: Path) -> Place:
+    """A state folder with each kind of database."""
+    return place_of(request.param, request, state_home)
+
+
+@pytest.fixture
+def make_engine(place: Place) -> Iterator[MakeEngine]:
     """Open engines on one state folder, as servers that run side by side."""
     with ExitStack() as stack:
-        yield lambda **settings: stack.enter_context(Engine(state_home, **settings))
+        yield lambda **settings: stack.enter_context(Engine(place.root, **place.settings(), **settings))
 
 
 @pytest.fixture

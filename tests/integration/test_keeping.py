@@ -2,17 +2,24 @@
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable
 
 import pytest
 
 from pyexec.domain.errors import NotFoundError, StateVersionError
 from pyexec.domain.executions import Execution
+from tests.helpers.databases import Place
 from tests.helpers.processes import eventually
 from tests.integration.engine import Engine, outcome_of
 
 MakeEngine = Callable[..., Engine]
+
+
+@pytest.fixture
+def place(any_place: Place) -> Place:
+    return any_place
+
+
 UP = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 
 
@@ -86,14 +93,15 @@ async def test_a_folder_that_somebody_removed_is_told_as_lost(engine: Engine) ->
     assert await engine.stdout(execution) == ""
 
 
-async def test_a_lost_database_is_made_anew_with_what_runs_and_what_has_ended(make_engine: MakeEngine) -> None:
+async def test_a_lost_database_is_made_anew_with_what_runs_and_what_has_ended(
+    place: Place, make_engine: MakeEngine
+) -> None:
     first = make_engine()
     ended = await first.run("print('kept'); raise SystemExit(3)", label="mine", request_id="r")
     running = await first.submit(UP)
     (pid,) = first.pids(running, 1)
     first.close()
-    for path in first.home.glob("pyexec.db*"):
-        path.unlink()
+    place.lose()
 
     second = make_engine()
 
@@ -107,12 +115,13 @@ async def test_a_lost_database_is_made_anew_with_what_runs_and_what_has_ended(ma
     eventually(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
-async def test_what_runs_goes_on_though_a_newer_version_has_migrated_the_state_folder(engine: Engine) -> None:
+async def test_what_runs_goes_on_though_a_newer_version_has_migrated_the_state_folder(
+    place: Place, engine: Engine
+) -> None:
     execution = await engine.submit("import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('done')")
     engine.program(execution)
-    database = sqlite3.connect(engine.home / "pyexec.db")
-    version = database.execute("PRAGMA user_version").fetchone()[0]
-    database.execute(f"PRAGMA user_version = {version + 1}")
+    version = place.version()
+    place.set_version(version + 1)
 
     with pytest.raises(StateVersionError):
         await engine.get(execution)
@@ -120,8 +129,7 @@ async def test_what_runs_goes_on_though_a_newer_version_has_migrated_the_state_f
         await engine.submit("print(1)")
     (engine.directory / "go").touch()
     ended_unseen(engine, execution)
-    database.execute(f"PRAGMA user_version = {version}")
-    database.close()
+    place.set_version(version)
 
     assert (await engine.wait(execution)).state == "completed"
     assert len(list((engine.home / "executions").iterdir())) == 1

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from pyexec.domain.executions import Execution
+from tests.helpers.databases import Place, place_of
 from tests.helpers.processes import alive, belonging_to, eventually
 from tests.integration.engine import Engine, Server, outcome_of, server
 
@@ -28,15 +28,20 @@ STEADY = (
 )
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive)])
+def place(request: pytest.FixtureRequest, state_home: Path) -> Place:
+    return place_of(request.param, request, state_home)
+
+
 @pytest.fixture
-def make_server(state_home: Path) -> Iterator[MakeServer]:
+def make_server(place: Place) -> Iterator[MakeServer]:
     """Start server processes on one state folder."""
-    (state_home.parent / "work").mkdir(exist_ok=True)
+    (place.root.parent / "work").mkdir(exist_ok=True)
     servers: list[Server] = []
     with ExitStack() as stack:
 
         def start(**how: Any) -> Server:
-            servers.append(stack.enter_context(server(state_home, **how)))
+            servers.append(stack.enter_context(server(place.root, **place.settings(), **how)))
             return servers[-1]
 
         yield start
@@ -189,7 +194,7 @@ def quick_python(tmp_path: Path) -> Path:
     ("count", "executions"), [(4, 40), pytest.param(8, 160, marks=pytest.mark.exhaustive)], ids=["some", "many"]
 )
 def test_servers_run_many_executions_without_getting_in_each_others_way(
-    make_server: MakeServer, state_home: Path, quick_python: Path, count: int, executions: int
+    make_server: MakeServer, place: Place, quick_python: Path, count: int, executions: int
 ) -> None:
     servers = [make_server(path=quick_python, queued=2 * executions) for _ in range(count)]
     for each in servers:
@@ -205,16 +210,11 @@ def test_servers_run_many_executions_without_getting_in_each_others_way(
     assert len(set(everything)) == executions
     listed = servers[0].ask(do="states")
     assert {execution_id for execution_id, _state in listed} == set(everything)
-    pids = [json.loads(path.read_bytes())["pid"] for path in state_home.glob("executions/*/started.json")]
+    pids = [json.loads(path.read_bytes())["pid"] for path in place.root.glob("executions/*/started.json")]
     assert len(pids) == executions
-    database = sqlite3.connect(state_home / "pyexec.db")
-    try:
-        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert database.execute("SELECT state, count(*) FROM executions GROUP BY state").fetchall() == [
-            ("completed", executions)
-        ]
-    finally:
-        database.close()
-    assert not list(state_home.glob("executions/*/keeper-error.txt"))
-    (queue,) = (state_home / "queues").iterdir()
+    assert place.query("SELECT state, count(*) FROM executions GROUP BY state") == [("completed", executions)]
+    if place.server is None:
+        assert place.query("PRAGMA integrity_check") == [("ok",)]
+    assert not list(place.root.glob("executions/*/keeper-error.txt"))
+    (queue,) = (place.root / "queues").iterdir()
     assert [name for name in os.listdir(queue) if not name.startswith(".")] == []

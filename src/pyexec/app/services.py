@@ -98,8 +98,12 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     environments, names = environment_places(folder.environments)
     autosaved = AutosavedScripts(folder, settings.limits.autosaved)
     retention = Retention(folder, store, settler, autosaved, settings.limits)
-    if database.is_new():
-        retention.recover()
+    try:
+        if database.is_new():
+            retention.recover()
+    except BaseException:
+        database.close()
+        raise
     planner = Planner(
         finder=finder,
         store=environments,

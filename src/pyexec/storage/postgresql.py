@@ -287,7 +287,9 @@ def _connect(_dialect: object, _record: object, arguments: list[Any], named: dic
 
 
 def _configure(connection: psycopg.Connection[Any], _record: ConnectionPoolEntry) -> None:
-    connection.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
-    connection.execute(f"SET idle_in_transaction_session_timeout = '{STATEMENT_SECONDS}s'")
-    if not connection.autocommit:
-        connection.commit()
+    limit = f"{STATEMENT_SECONDS}s"
+    connection.execute(
+        "SELECT set_config('statement_timeout', %s, false),"
+        " set_config('idle_in_transaction_session_timeout', %s, false)",
+        (limit, limit),
+    )

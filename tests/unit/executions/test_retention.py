@@ -3,15 +3,17 @@ import os
 import time
 from typing import Any
 
+import anyio
 import pytest
 
-from pyexec.domain.errors import InvalidArgumentError
+from pyexec.domain.errors import InvalidArgumentError, RecordsUnavailableError
 from pyexec.domain.executions import State
 from pyexec.domain.limits import DAY
 from pyexec.domain.principals import Principal
 from pyexec.executions.retention import ORPHAN_SECONDS, PruneResult
 from pyexec.storage.descriptors import write_descriptor
 from tests.helpers.records import execution
+from tests.helpers.waiting import eventually
 from tests.unit.executions.world import OTHER, OWNER, World
 
 
@@ -125,6 +127,44 @@ def test_one_server_sweeps_at_a_time(world: World) -> None:
         assert world.retention(retention_age=DAY).sweep() == 0
         assert world.left() == [kept]
     assert world.retention(retention_age=DAY).sweep() == 1
+
+
+async def test_before_anything_is_swept_what_the_database_has_lost_is_found_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyexec.executions.retention.FIRST_SWEEP_SECONDS", 0)
+    record = execution(1, owner=OWNER.key, created_at=time.time())
+    folder = world.folder.execution(record.id)
+    folder.mkdir()
+    write_descriptor(folder, record)
+    os.utime(folder, (0, 0))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(world.retention(sweep_interval=0.01).sweep_forever)
+        await eventually(lambda: world.store.count(OWNER.key, ["lost"]))
+        tasks.cancel_scope.cancel()
+    assert [one.id for one in world.left()] == [record.id]
+
+
+async def test_a_database_that_cannot_be_used_for_a_while_does_not_end_the_sweeping(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyexec.executions.retention.FIRST_SWEEP_SECONDS", 0)
+    retention = world.retention(retention_age=DAY, sweep_interval=0.01)
+    world.add(hours_ago=1000)
+    known, failed = world.store.known, anyio.Event()
+
+    def fail_once(_ids: list[str]) -> set[str]:
+        monkeypatch.setattr(world.store, "known", known)
+        anyio.from_thread.run_sync(failed.set)
+        raise RecordsUnavailableError("gone")
+
+    monkeypatch.setattr(world.store, "known", fail_once)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(retention.sweep_forever)
+        await failed.wait()
+        await eventually(lambda: not world.store.count(OWNER.key))
+        tasks.cancel_scope.cancel()
 
 
 # -- a database that was lost ---------------------------------------------------------------------------------------

@@ -1,4 +1,3 @@
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,31 +11,6 @@ from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.schema import SCHEMA_VERSION
 from tests.helpers.databases import Place
 from tests.helpers.records import OWNER, execution
-
-
-def pragma(place: Place, name: str) -> object:
-    connection = sqlite3.connect(place.root / "pyexec.db")
-    try:
-        return connection.execute(f"PRAGMA {name}").fetchone()[0]
-    finally:
-        connection.close()
-
-
-def version(place: Place) -> object:
-    if place.server is None:
-        return pragma(place, "user_version")
-    return place.server.execute("SELECT version FROM pyexec_state", place.address)[0][0]
-
-
-def set_version(place: Place, number: int) -> None:
-    if place.server is not None:
-        place.server.execute(f"UPDATE pyexec_state SET version = {number}", place.address)
-        return
-    connection = sqlite3.connect(place.root / "pyexec.db")
-    try:
-        connection.execute(f"PRAGMA user_version = {number}")
-    finally:
-        connection.close()
 
 
 @pytest.fixture
@@ -100,14 +74,14 @@ def test_the_migrations_make_exactly_the_tables_that_the_code_knows(made: Place)
 
 
 def test_the_first_use_makes_a_database_of_this_version(made: Place) -> None:
-    assert version(made) == SCHEMA_VERSION
+    assert made.version() == SCHEMA_VERSION
 
 
 def test_a_file_is_for_its_owner_only_and_lets_readers_and_a_writer_work_side_by_side(tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.open().require()
 
-    assert pragma(place, "journal_mode") == "wal"
+    assert place.query("PRAGMA journal_mode") == [("wal",)]
     assert (tmp_path / "pyexec.db").stat().st_mode & 0o077 == 0
 
 
@@ -139,45 +113,45 @@ def test_a_migration_that_fails_leaves_nothing_and_is_tried_again(
 
 
 def test_servers_that_start_together_migrate_once(fresh_place: Place) -> None:
+    url = fresh_place.address
     code = (
-        "import sys; from pathlib import Path; from tests.helpers.databases import Place\n"
+        "import sys; from pathlib import Path; from pyexec.domain.databases import DatabaseAddress\n"
+        "from pyexec.storage.opening import database_of; from pyexec.storage.state_folder import StateFolder\n"
         "sys.stdin.read()\n"
-        f"Place(Path({str(fresh_place.root)!r}), None, {fresh_place.address!r}).open().require()"
+        f"address = {None if url is None else f'DatabaseAddress({url!r})'}\n"
+        f"database_of(StateFolder(Path({str(fresh_place.root)!r})), address).require()"
     )
-    servers = [
-        subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, cwd=Path(__file__).parents[3])
-        for _ in range(3)
-    ]
+    servers = [subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) for _ in range(3)]
     for server in servers:
         assert server.stdin is not None
         server.stdin.close()
 
     assert [server.wait(120) for server in servers] == [0, 0, 0]
-    assert version(fresh_place) == SCHEMA_VERSION
+    assert fresh_place.version() == SCHEMA_VERSION
 
 
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(made: Place) -> None:
-    set_version(made, SCHEMA_VERSION + 1)
+    made.set_version(SCHEMA_VERSION + 1)
 
     with pytest.raises(StateVersionError) as refusal, made.open().writing():
         pass
 
     assert f"schema {SCHEMA_VERSION + 1}" in refusal.value.message
     assert "PYEXEC_HOME" in refusal.value.sentence()
-    assert version(made) == SCHEMA_VERSION + 1
+    assert made.version() == SCHEMA_VERSION + 1
 
 
 def test_a_server_beside_a_newer_one_that_migrates_refuses_from_then_on(made: Place) -> None:
     store = ExecutionStore(made.open())
     store.add(execution(1))
-    set_version(made, SCHEMA_VERSION + 1)
+    made.set_version(SCHEMA_VERSION + 1)
 
     with pytest.raises(StateVersionError):
         store.get(OWNER, execution(1).id)
     with pytest.raises(StateVersionError):
         store.add(execution(2))
 
-    set_version(made, SCHEMA_VERSION)
+    made.set_version(SCHEMA_VERSION)
     assert store.count(OWNER) == 1
 
 

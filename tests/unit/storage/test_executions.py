@@ -191,6 +191,46 @@ def test_which_ids_are_known_is_told_for_all_owners(store: ExecutionStore) -> No
     assert sorted(store.owners()) == sorted([OWNER, OTHER])
 
 
+def test_what_ran_in_a_session_is_found_from_a_moment_on_oldest_first(store: ExecutionStore) -> None:
+    for number in range(4):
+        store.add(execution(number, session="s", created_at=100.0 + number))
+    store.add(execution(4, session="other", created_at=103.0))
+    store.add(execution(5, owner=OTHER, session="s", created_at=103.0))
+
+    found = store.in_session(OWNER, "s", since=101.0, limit=2)
+
+    assert [record.id for record in found] == [execution(2).id, execution(3).id]
+
+
+def test_the_latest_run_of_each_script_is_found(store: ExecutionStore) -> None:
+    for number, source in enumerate(["/a.py", "/b.py", "/a.py"]):
+        store.add(execution(number, source=source))
+    store.add(execution(3, owner=OTHER, source="/a.py"))
+
+    found = store.latest_of(OWNER, ["/a.py", "/b.py", *(f"/{number}.py" for number in range(600))])
+
+    assert {source: record.id for source, record in found.items()} == {
+        "/a.py": execution(2).id,
+        "/b.py": execution(1).id,
+    }
+
+
+def test_records_that_are_missing_are_added_and_counted_and_others_stay(store: ExecutionStore) -> None:
+    ended = execution(1, state="completed", outcome=exited(), request_id="r")
+    store.add(ended)
+
+    again = execution(1, state="pending")
+    taken = execution(2, request_id="r")
+    assert store.add_missing([again, taken, execution(3)]) == 1
+    store.add(again)
+
+    assert store.get(OWNER, ended.id) == ended
+    assert [one.id for one in store.those(OWNER, [execution(number).id for number in range(9)])] == [
+        execution(1).id,
+        execution(3).id,
+    ]
+
+
 @pytest.mark.parametrize("beginning", ["0%", "%", "____", "0000_"])
 def test_a_beginning_of_an_id_is_taken_literally(store: ExecutionStore, beginning: str) -> None:
     store.add(execution(1))

@@ -87,6 +87,16 @@ def test_a_server_that_cuts_its_connections_is_not_noticed_by_what_comes_next(pl
     assert store.count(OWNER) == 2
 
 
+def test_a_statement_that_never_ends_is_ended_by_the_server(place: Place) -> None:
+    with place.open().reading() as connection:
+        limits = [
+            connection.exec_driver_sql(f"SHOW {name}").scalar_one()
+            for name in ("statement_timeout", "idle_in_transaction_session_timeout", "client_encoding")
+        ]
+
+    assert limits == ["20s", "20s", "UTF8"]
+
+
 def test_a_connection_that_breaks_in_the_middle_undoes_what_was_begun(place: Place) -> None:
     database = place.open()
     store = ExecutionStore(database)
