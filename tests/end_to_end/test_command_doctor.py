@@ -67,6 +67,7 @@ def test_settings_are_shown_with_where_they_are_from_and_without_secrets(run: Co
         "UV_DEFAULT_INDEX": f"https://me:{SECRET}@host/simple",
         "HTTPS_PROXY": f"http://me:{SECRET}@proxy:8080",
         "OTHER_TOKEN": SECRET,
+        "PYEXEC_DATABASE_URL": f"postgresql://me:{SECRET}@host/records",
     }
     ran = run("config", "show", "--json", env=env)
     assert SECRET not in ran.stdout + ran.stderr
@@ -79,6 +80,8 @@ def test_settings_are_shown_with_where_they_are_from_and_without_secrets(run: Co
     assert rows["UV_DEFAULT_INDEX"] == ("https://***@host/simple", "variable")
     assert rows["HTTPS_PROXY"] == ("http://***@proxy:8080", "variable")
     assert "OTHER_TOKEN" not in rows
+    assert rows["PYEXEC_DATABASE_URL"] == ("postgresql://***@host/records", "variable")
+    assert SECRET not in run("config", "paths", env=env).stdout
     assert said["unknown"] == ["PYEXEC_MY_TOKEN"]
 
 

@@ -19,8 +19,7 @@ from tests.integration.engine import Engine, Server, server
 MakeEngine = Callable[..., Engine]
 
 UNTIL_GO = (
-    "import os, time\nprint('begun', flush=True)\n"
-    "while not os.path.exists('go'): time.sleep(0.01)\nprint('done')"
+    "import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\nprint('done')"
 )
 
 

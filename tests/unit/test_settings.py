@@ -13,11 +13,12 @@ from pyexec.domain.sandboxes import FONTS, GUEST_NEEDS, PACKAGES, PRELOADED, Dat
 from pyexec.observability.logs import Masker
 from pyexec.settings import VARIABLES, Settings, load_settings
 from pyexec.settings.authorization import AUTH_VARIABLES
+from pyexec.settings.database import DATABASE_VARIABLES
 from pyexec.settings.reading import Variable
 from pyexec.settings.service import SERVICE_VARIABLES
 
-TRIED = [variable for variable in VARIABLES if variable not in AUTH_VARIABLES]
-"""The others are tried in `test_authorization_settings.py`: they belong together."""
+TRIED = [variable for variable in VARIABLES if variable not in (*AUTH_VARIABLES, *DATABASE_VARIABLES)]
+"""The others are tried in `test_authorization_settings.py` and `test_database_settings.py`: they belong together."""
 
 GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_HOME": ("/somewhere/else", Path("/somewhere/else")),
