@@ -27,6 +27,7 @@ import listing
 import measuring
 import neighbours
 import printing
+import records
 import sandboxes
 import service
 import sessions
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "printing": printing.measure,
     "measuring": measuring.measure,
     "listing": listing.measure,
+    "records": records.measure,
     "burst": burst.measure,
     "sandboxes": sandboxes.measure,
     "sessions": sessions.measure,

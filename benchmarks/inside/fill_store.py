@@ -10,19 +10,25 @@ from pathlib import Path
 
 from pyexec.app.principal import local_principal
 from pyexec.domain.executions import Execution, Outcome
-from pyexec.storage.sqlite import SqliteDatabase
+from pyexec.settings import load_settings
 from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.opening import database_of
 from pyexec.storage.state_folder import StateFolder
 
 
 def main(home: Path, count: int) -> None:
     folder = StateFolder(home)
     folder.create()
-    store = ExecutionStore(SqliteDatabase(folder.database))
+    database = database_of(folder, load_settings().database)
+    store = ExecutionStore(database)
     owner = local_principal().key
-    for number in range(count):
-        outcome = _outcome(number)
-        store.add(replace(_submitted(owner, number), state=outcome.state, outcome=outcome))
+    store.add_missing(_ended(owner, number) for number in range(count))
+    database.close()
+
+
+def _ended(owner: str, number: int) -> Execution:
+    outcome = _outcome(number)
+    return replace(_submitted(owner, number), state=outcome.state, outcome=outcome)
 
 
 def _submitted(owner: str, number: int) -> Execution:

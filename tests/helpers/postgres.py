@@ -33,8 +33,8 @@ class Postgres:
             shutil.chown(folder, "postgres", "postgres")
             self._as = {"user": "postgres", "group": "postgres", "extra_groups": []}
 
-    def create(self) -> None:
-        """Make it; it is not started."""
+    def create(self, *, durable: bool) -> None:
+        """Make it; it is not started. One that is not `durable` is faster, and loses what it has with the machine."""
         password = self.folder / "password"
         password.write_text(f"{PASSWORD}\n")
         password.chmod(0o644)
@@ -42,8 +42,8 @@ class Postgres:
         self._run("initdb", "-A", "scram-sha-256", "--pwfile", str(password), "-U", USER, *texts, "--no-sync")
         with (self._data / "postgresql.conf").open("a") as file:
             file.write(
-                f"fsync = off\nlisten_addresses = ''\nunix_socket_directories = '{self.folder}'\n"
-                "max_wal_senders = 0\nwal_level = minimal\nautovacuum = off\nlc_messages = 'C'\n"
+                f"unix_socket_directories = '{self.folder}'\nlisten_addresses = ''\nlc_messages = 'C'\n"
+                f"fsync = {'on' if durable else 'off'}\nmax_wal_senders = 0\nwal_level = minimal\nautovacuum = off\n"
             )
 
     def start(self) -> None:
@@ -112,13 +112,13 @@ class Postgres:
 
 
 @contextmanager
-def postgres_server() -> Generator[Postgres]:
+def postgres_server(*, durable: bool = False) -> Generator[Postgres]:
     """Run a server; skip the test where PostgreSQL is not installed."""
     if not PROGRAMS:
         pytest.skip("needs PostgreSQL")
     server = Postgres(Path(tempfile.mkdtemp(prefix="pe-pg-", dir="/tmp")))
     try:
-        server.create()
+        server.create(durable=durable)
         server.start()
         yield server
     finally:
