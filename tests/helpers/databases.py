@@ -35,7 +35,7 @@ class Place:
         address = None if self.address is None else DatabaseAddress(self.address)
         return database_of(StateFolder(self.root), address)
 
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """Return the settings with which a server uses it, by their names in small letters."""
         return {} if self.address is None else {"database_url": self.address}
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 ALLOWED = (
-    "an address: postgresql://USER:PASSWORD@HOST:PORT/DATABASE, or postgresql://USER@/DATABASE?host=/FOLDER/OF/ITS/SOCKET; what is "
-    "special in a password is written as %40 for '@', %2F for '/', %3F for '?', %23 for '#'"
+    "an address: postgresql://USER:PASSWORD@HOST:PORT/DATABASE, or postgresql://USER@/DATABASE?host=/FOLDER; "
+    "what is special in a password is written as %40 for '@', %2F for '/', %3F for '?', %23 for '#'"
 )
 """The forms of an address, for people."""
 
