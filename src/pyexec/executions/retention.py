@@ -80,15 +80,10 @@ class Retention:
         await run_sync(self._discard, principal.key, execution_id)
 
     async def sweep_forever(self) -> None:
-        """Sweep again and again; whoever starts this owns the task.
-
-        First what the database does not know is looked for: it may have been put back from an old copy.
-        """
+        """Sweep again and again; whoever starts this owns the task."""
         await anyio.sleep(FIRST_SWEEP_SECONDS)
-        recovered = False
         while True:
             try:
-                recovered = recovered or await run_sync(self.recover) >= 0
                 await run_sync(self.sweep)
             except (OSError, PyexecError) as error:  # No reason to end the server.
                 _log.warning("executions could not be swept: %s", error)

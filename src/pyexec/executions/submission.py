@@ -78,6 +78,7 @@ class Submitter:
             QueueFullError: Too many are waiting.
             DiskFullError: The disk is nearly full.
             KeeperUnavailableError: No keeper could be started.
+            RecordsUnavailableError: The database server does not answer.
         """
         try:
             return await run_sync(self._submit, principal, request)
@@ -159,6 +160,7 @@ class Submitter:
 
     def _require_capacity(self, principal: Principal) -> None:
         self._folder.require_room(self._limits.free_disk)
+        self._store.require_reachable()
         # Asking the index takes longer than all else here. Who has left the line has ended, but for those that wait for
         # their session, which are few (`SessionLimits.waiting`) and have a bound of their own.
         if len(ids_in(self._folder.queue(principal.key))) < self._limits.queued:

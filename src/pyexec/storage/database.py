@@ -64,6 +64,14 @@ class Database(ABC):
         with self.reading():
             pass
 
+    def require_reachable(self) -> None:
+        """Have its server answer, where it has one: a file is there, or will say so when it is written.
+
+        Raises:
+            RecordsUnavailableError: It does not.
+        """
+        return
+
     @abstractmethod
     def is_new(self) -> bool:
         """Tell whether there are no records yet, or no more: what has run is then to be found in its folders."""

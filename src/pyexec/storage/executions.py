@@ -27,6 +27,14 @@ class ExecutionStore:
         missing = database.insert(executions).on_conflict_do_nothing()
         self._insert_missing = missing.execution_options(preserve_rowcount=True)
 
+    def require_reachable(self) -> None:
+        """Refuse what could not be noted down, before it is begun.
+
+        Raises:
+            RecordsUnavailableError: The database server does not answer.
+        """
+        self._database.require_reachable()
+
     def add(self, execution: Execution) -> None:
         """Store a new record, unless somebody has found it in its folder and done so meanwhile.
 

@@ -91,6 +91,10 @@ class PostgresqlDatabase(Database):
         with self.reading() as connection:
             return connection.execute(select(executions.c.number).limit(1)).first() is None
 
+    def require_reachable(self) -> None:
+        """See `Database.require_reachable`."""
+        self.require()
+
     def insert(self, table: Table) -> Insert:
         """See `Database.insert`."""
         return postgresql.insert(table)
