@@ -78,6 +78,7 @@ async def test_a_database_server_that_is_killed_in_the_middle_of_a_run_costs_not
     assert "does not answer" in caplog.text
 
 
+@pytest.mark.exhaustive
 async def test_a_database_server_that_is_restarted_between_two_calls_is_not_noticed(
     mortal: Postgres, make_engine: MakeEngine
 ) -> None:
@@ -129,6 +130,7 @@ async def test_servers_that_start_at_once_on_an_empty_database_find_what_has_run
     assert place.query("SELECT count(*) FROM pyexec_state") == [(1,)]
 
 
+@pytest.mark.exhaustive
 async def test_servers_of_two_state_folders_do_not_share_a_database(place: Place, make_engine: MakeEngine) -> None:
     execution = await make_engine().run("print(1)")
     with temporary_home() as other:
