@@ -58,6 +58,7 @@ def kept_environments(module_home: Path, pytestconfig: pytest.Config) -> None:
 # Folders of the cache that are the same for all clones.
 KEPT = ("environments", "guest", "sandbox-packages", "usual-packages")
 
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A PostgreSQL server, started when the first test asks for it; each takes a schema of its own there."""
