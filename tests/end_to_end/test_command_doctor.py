@@ -80,7 +80,7 @@ def test_settings_are_shown_with_where_they_are_from_and_without_secrets(run: Co
     assert rows["UV_DEFAULT_INDEX"] == ("https://***@host/simple", "variable")
     assert rows["HTTPS_PROXY"] == ("http://***@proxy:8080", "variable")
     assert "OTHER_TOKEN" not in rows
-    assert rows["PYEXEC_DATABASE_URL"] == ("postgresql://***@host/records", "variable")
+    assert rows["PYEXEC_DATABASE_URL"] == ("***", "variable")
     assert SECRET not in run("config", "paths", env=env).stdout
     assert said["unknown"] == ["PYEXEC_MY_TOKEN"]
 

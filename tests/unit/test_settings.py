@@ -255,10 +255,10 @@ def test_what_is_secret_is_inherited_by_nothing_and_masked_in_the_log() -> None:
 
 def test_every_setting_that_sounds_secret_is_told_to_be_or_not_to_be() -> None:
     secret = {variable.name for variable in VARIABLES if variable.secret}
-    assert secret == {"PYEXEC_METRICS_TOKEN", "PYEXEC_AUTH_INTROSPECTION_SECRET"}
+    assert secret == {"PYEXEC_METRICS_TOKEN", "PYEXEC_AUTH_INTROSPECTION_SECRET", "PYEXEC_DATABASE_URL"}
     no_secret = {"PYEXEC_AUTH_INTROSPECTION_SECRET_FILE"}
     sounding = {name for name in (variable.name for variable in VARIABLES) if re.search("TOKEN|SECRET|PASSW", name)}
-    assert sounding == secret | no_secret
+    assert sounding == (secret - {"PYEXEC_DATABASE_URL"}) | no_secret
 
 
 def test_the_environment_is_never_shown() -> None:
