@@ -104,7 +104,7 @@ async def test_it_is_a_job_like_any_other(own_server: Mcp) -> None:
 
 async def test_its_arguments_are_those_that_a_sandbox_has(own_server: Mcp) -> None:
     tools = {tool.name: tool for tool in await own_server.client.list_tools()}
-    assert {"directory", "environment", "use_uv"}.isdisjoint(tools["execute_python"].input_schema["properties"])
+    assert {"directory", "env_file", "use_uv"}.isdisjoint(tools["execute_python"].input_schema["properties"])
     assert "sandbox" in (tools["execute_python"].description or "")
 
 

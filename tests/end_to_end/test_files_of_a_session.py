@@ -1,6 +1,5 @@
 """The files of a session that runs behind the bubblewrap wall."""
 
-
 import pytest
 
 from tests.helpers.mcp import Mcp

@@ -72,7 +72,6 @@ async def test_a_fresh_sandbox_runs_on_it_and_gets_what_the_guest_needs_besides(
     assert {"six==1.16.0"} < set(answer.packages or ())
     again = await engine.run(code, environment="analysis")
     assert engine.prepared(again) == []
-    assert await engine.value("import importlib.util as u; u.find_spec('six') is None") == "True"
 
 
 async def test_packages_of_a_call_come_on_top_of_it(engine: SandboxEngine, analysis: Execution) -> None:
@@ -94,10 +93,6 @@ async def test_a_session_keeps_it_and_no_other_can_be_asked_for(engine: SandboxE
     with pytest.raises(InvalidArgumentError) as refused:
         await engine.submit("1", session_id="in-it", environment="another")
     assert refused.value.message == "environment is 'another', and session 'in-it' was made with 'analysis'."
-    await engine.run("1", session_id="usual")
-    with pytest.raises(InvalidArgumentError) as refused:
-        await engine.submit("1", session_id="usual", environment="analysis")
-    assert refused.value.message == "environment is 'analysis', and session 'usual' was made with the usual one."
 
 
 async def test_what_there_is_not_makes_no_session_and_is_the_same_for_what_is_somebody_elses(
@@ -113,6 +108,18 @@ async def test_what_there_is_not_makes_no_session_and_is_the_same_for_what_is_so
     assert await engine.sessions.all_of(SOMEBODY_ELSE) == []
 
 
+@pytest.mark.exhaustive
+async def test_the_usual_one_is_another_and_a_session_in_it_stays_there(
+    engine: SandboxEngine, analysis: Execution
+) -> None:
+    await engine.run("import importlib.util as u; found = u.find_spec('six')", session_id="usual")
+    assert await engine.value("found is None", "usual") == "True"
+    with pytest.raises(InvalidArgumentError) as refused:
+        await engine.submit("1", session_id="usual", environment="analysis")
+    assert refused.value.message == "environment is 'analysis', and session 'usual' was made with the usual one."
+
+
+@pytest.mark.exhaustive
 async def test_what_no_sandbox_can_run_on_is_refused_in_a_sentence(engine: SandboxEngine, tmp_path: Path) -> None:
     await named(engine, "old", python="3.11")
     with pytest.raises(InvalidArgumentError, match=r"'old' has Python 3\.11\.\d+, and sandboxes need 3\.12") as refused:

@@ -98,8 +98,8 @@ def test_several_processes_that_ask_for_it_at_once_put_it_together_once(world: P
         base = RunPlan(argv=(), strategy="uv-run", python="", python_version=None, environment=world.base)
         prepare = sets.plan(PackagesAsked(requirements=("together",), owner="me"), base, lease).prepare
         assert prepare is not None
-        (tmp_path / "order").write_text(prepare.stdin)
-        with (tmp_path / "order").open() as order, said[number].open("w") as hearing:
+        (tmp_path / f"order{number}").write_text(prepare.stdin)
+        with (tmp_path / f"order{number}").open() as order, said[number].open("w") as hearing:
             begun.append(subprocess.Popen(prepare.argv, stdin=order, stderr=hearing, env=world.environ))
     eventually(lambda: all("\n" in one.read_text() for one in said))
     world.index.may_answer.set()
