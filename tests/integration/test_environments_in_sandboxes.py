@@ -15,7 +15,8 @@ from pyexec.walls.bubblewrap.guard import STARTING
 from tests.integration.environments import make_wheel, project
 from tests.integration.sandboxes import BUILD_SECONDS, SETTINGS, SandboxEngine
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
+# What a client sees of it is in the tests from end to end.
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root, pytest.mark.exhaustive]
 
 SOMEBODY_ELSE = Principal(issuer="https://issuer.example", subject="somebody")
 STARTS_A_THREAD = """
@@ -108,7 +109,6 @@ async def test_what_there_is_not_makes_no_session_and_is_the_same_for_what_is_so
     assert await engine.sessions.all_of(SOMEBODY_ELSE) == []
 
 
-@pytest.mark.exhaustive
 async def test_the_usual_one_is_another_and_a_session_in_it_stays_there(
     engine: SandboxEngine, analysis: Execution
 ) -> None:
@@ -119,7 +119,6 @@ async def test_the_usual_one_is_another_and_a_session_in_it_stays_there(
     assert refused.value.message == "environment is 'analysis', and session 'usual' was made with the usual one."
 
 
-@pytest.mark.exhaustive
 async def test_what_no_sandbox_can_run_on_is_refused_in_a_sentence(engine: SandboxEngine, tmp_path: Path) -> None:
     await named(engine, "old", python="3.11")
     with pytest.raises(InvalidArgumentError, match=r"'old' has Python 3\.11\.\d+, and sandboxes need 3\.12") as refused:
