@@ -33,7 +33,8 @@ class Machine:
 
 class FakeSandboxes:
     def __init__(self, machine: Machine, name: str, ahead: Ahead) -> None:
-        self.machine, self.name, self.ahead = machine, name, ahead
+        self.machine, self.name = machine, name
+        self.ahead: Ahead = ahead
 
     def warm(self) -> None:
         self.machine.tried.append((self.name, self.ahead))
