@@ -1,5 +1,6 @@
 """Fork servers by the environment: how many there are, and which of them end."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -71,7 +72,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(families, "find_bubblewrap", anything)
     monkeypatch.setattr(families, "plan_for", lambda inside, *_more: inside)
     monkeypatch.setattr(families, "Sandboxes", sandboxes)
-    monkeypatch.setattr(families.time, "monotonic", lambda: made.now)
+    monkeypatch.setattr(time, "monotonic", lambda: made.now)
     return made
 
 
