@@ -1,18 +1,19 @@
 """Fork servers by the environment: how many there are, and which of them end."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyexec.domain.errors import SandboxesFullError, WallUnavailableError
+from pyexec.domain.errors import WallUnavailableError
 from pyexec.walls.bubblewrap import families
 from pyexec.walls.bubblewrap.families import Families
 from pyexec.walls.bubblewrap.inside import Ahead
 from pyexec.walls.bubblewrap.orders import KeeperOrders
+from pyexec.walls.bubblewrap.turnstile import Ticket, Turnstile
 
 
 @dataclass
@@ -22,7 +23,7 @@ class Machine:
     folder: Path
     up: list[str] = field(default_factory=list[str])
     tried: list[tuple[str, Ahead]] = field(default_factory=list[tuple[str, Ahead]])
-    room: int = 100
+    in_use: set[str] = field(default_factory=set[str])
     threaded: str | None = None
     now: float = 0.0
 
@@ -30,6 +31,12 @@ class Machine:
         path = self.folder / name
         path.mkdir(exist_ok=True)
         return path
+
+
+@dataclass
+class FakeBox:
+    made_by: str
+    on_closed: Any = None
 
 
 class FakeSandboxes:
@@ -41,12 +48,14 @@ class FakeSandboxes:
         self.machine.tried.append((self.name, self.ahead))
         if self.name == self.machine.threaded and self.ahead != "nothing":
             raise WallUnavailableError("Something starts threads.")
-        if len(self.machine.up) >= self.machine.room:
-            raise SandboxesFullError("full")
         self.machine.up.append(self.name)
 
-    def sandbox(self, folders: Sequence[object] = ()) -> str:
-        return f"of {self.name}"
+    def sandbox(self, folders: Sequence[object], had: Callable[[], None]) -> FakeBox:
+        had()
+        return FakeBox(self.name)
+
+    def is_in_use(self) -> bool:
+        return self.name in self.machine.in_use
 
     def retire(self) -> None:
         self.machine.up.remove(self.name)
@@ -91,7 +100,9 @@ def found(machine: Machine) -> Families:
 def take(machine: Machine, found: Families, *names: str) -> None:
     for name in names:
         machine.now += 1
-        assert str(found.sandbox(machine.environment(name))) == f"of {name}"
+        environment = machine.environment(name)
+        box: Any = Turnstile(10, 1).admit(Ticket(), lambda room, of=environment: found.sandbox(of, (), room))
+        assert box.made_by == name
 
 
 def test_each_environment_has_one_and_the_one_not_used_for_longest_makes_room(
@@ -121,16 +132,17 @@ def test_those_that_nobody_asks_end_and_the_usual_one_stays(machine: Machine, fo
     assert machine.up == ["usual", "a"]
 
 
-def test_where_there_is_no_memory_for_another_one_of_the_others_ends(machine: Machine, found: Families) -> None:
-    machine.room = 2
-    take(machine, found, "usual", "a", "b")
-    assert machine.up == ["usual", "b"]
-    machine.room = 1
-    found.end_idle()
-    with pytest.raises(SandboxesFullError):
-        found.sandbox(machine.environment("c"))
-    assert machine.up == ["usual"]
-    take(machine, found, "usual")
+def test_where_memory_is_wanted_one_without_a_sandbox_makes_room_and_the_usual_one_last(
+    machine: Machine, found: Families
+) -> None:
+    take(machine, found, "usual", "a", "b", "c")
+    assert not found.give_up_unused()
+    machine.now += families.UNUSED_SECONDS + 1
+    machine.in_use = {"a"}
+    for left in (["usual", "a", "c"], ["usual", "a"], ["a"]):
+        assert found.give_up_unused()
+        assert machine.up == left
+    assert not found.give_up_unused()
 
 
 def test_what_cannot_be_imported_ahead_is_not_unless_the_operator_says_so(machine: Machine, found: Families) -> None:
@@ -139,5 +151,5 @@ def test_what_cannot_be_imported_ahead_is_not_unless_the_operator_says_so(machin
     assert machine.tried == [("a", "found"), ("a", "nothing")]
     machine.threaded = "usual"
     with pytest.raises(WallUnavailableError, match="starts threads"):
-        found.sandbox(machine.environment("usual"))
+        take(machine, found, "usual")
     assert machine.tried[2:] == [("usual", "told")]
