@@ -10,7 +10,8 @@ from pyexec_guest.loop import Prepared, prepare, serve_prepared
 from pyexec_guest.streams import flush_standard
 from pyexec_guest.warming import warm
 
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_OWN = (os.path.dirname(_HERE), os.path.join(_HERE, "instead"))
 
 
 class InnerGuest:
@@ -26,8 +27,7 @@ class InnerGuest:
 
     def __call__(self, fd: int) -> int:
         """Be the guest; return the exit code of this process."""
-        while _OWN in sys.path:
-            sys.path.remove(_OWN)
+        sys.path[:] = [entry for entry in sys.path if entry not in _OWN]
         # As at a prompt: modules that lie in the working directory are found.
         sys.path.insert(0, "")
         sys.argv = [""]

@@ -18,9 +18,10 @@ from pyexec_guest.changes import REPORTED, Change, Watch
 from pyexec_guest.channel import Channel, Interrupts
 from pyexec_guest.displays.desk import Displays
 from pyexec_guest.hooks import ImportHooks
+from pyexec_guest.instead.pip import IN_A_SANDBOX
 from pyexec_guest.outgoing import Folder, Sender
 from pyexec_guest.packages import AddedPackages
-from pyexec_guest.shell.installing import IN_A_SANDBOX, refuse_pip
+from pyexec_guest.shell.installing import refuse_pip
 from pyexec_guest.shell.interpreter import GuestShell, Ran
 from pyexec_guest.shell.programs import Program
 from pyexec_guest.shell.spawning import Spawning

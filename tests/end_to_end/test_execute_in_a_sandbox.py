@@ -9,7 +9,7 @@ from mcp_types import ImageContent, ResourceLink, TextContent, TextResourceConte
 
 from tests.helpers.mcp import Mcp
 from tests.helpers.waiting import with_enough_time
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import DEPENDENCIES
 
 SERVER_ENV = {
     "PYEXEC_TOOLSETS": "default,execute,sessions",
@@ -17,7 +17,7 @@ SERVER_ENV = {
     "PYEXEC_SANDBOX_CPU": "2",
 }
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root, pytest.mark.usefixtures("environments")]
 
 FIGURE = """
 import matplotlib.pyplot as plt, pandas as pd
@@ -26,16 +26,6 @@ open("out.csv", "w").write("a,b\\n1,2\\n")
 print("drawn")
 pd.DataFrame({"a": range(3)})
 """
-
-
-@pytest.fixture(scope="module", autouse=True)
-def environments(module_home: Path, pytestconfig: pytest.Config) -> None:
-    """Those that the tests of walls have made, so that a minute of compiling is not spent twice."""
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
 
 
 async def execute(mcp: Mcp, code: str, /, **arguments: Any) -> tuple[dict[str, Any], str, list[Any]]:
@@ -114,7 +104,7 @@ async def test_it_is_a_job_like_any_other(own_server: Mcp) -> None:
 
 async def test_its_arguments_are_those_that_a_sandbox_has(own_server: Mcp) -> None:
     tools = {tool.name: tool for tool in await own_server.client.list_tools()}
-    assert {"directory", "environment", "use_uv"}.isdisjoint(tools["execute_python"].input_schema["properties"])
+    assert {"directory", "env_file", "use_uv"}.isdisjoint(tools["execute_python"].input_schema["properties"])
     assert "sandbox" in (tools["execute_python"].description or "")
 
 

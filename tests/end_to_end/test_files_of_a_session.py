@@ -1,11 +1,9 @@
 """The files of a session that runs behind the bubblewrap wall."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.helpers.mcp import Mcp
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import DEPENDENCIES
 
 SERVER_ENV = {
     "PYEXEC_TOOLSETS": "execute,sessions,files",
@@ -14,17 +12,7 @@ SERVER_ENV = {
     "PYEXEC_SANDBOX_READY": "0",
 }
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def environments(module_home: Path, pytestconfig: pytest.Config) -> None:
-    """Those that the tests of walls have made, so that a minute of compiling is not spent twice."""
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root, pytest.mark.usefixtures("environments")]
 
 
 @pytest.mark.exhaustive

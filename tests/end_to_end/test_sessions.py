@@ -13,7 +13,7 @@ from mcp_types import ImageContent, TextContent
 from tests.helpers.homes import servers_of
 from tests.helpers.mcp import Mcp, connect
 from tests.helpers.waiting import eventually
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import DEPENDENCIES
 
 SERVER_ENV = {
     "PYEXEC_TOOLSETS": "core,jobs,execute,sessions,files",
@@ -21,17 +21,7 @@ SERVER_ENV = {
     "PYEXEC_SANDBOX_CPU": "2",
 }
 
-pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def environments(module_home: Path, pytestconfig: pytest.Config) -> None:
-    """Those that the tests of walls have made, so that a minute of compiling is not spent twice."""
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root, pytest.mark.usefixtures("environments")]
 
 
 async def call(mcp: Mcp, tool: str, /, **arguments: Any) -> dict[str, Any]:

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 
 from pyexec.domain.errors import InvalidArgumentError, PackagesUnavailableError
+from pyexec.environments.asking import RunPlan
+from pyexec.environments.orders import read_answer
 from pyexec.environments.packages.orders import base_of
 from pyexec.environments.packages.placing import place, placed_in
 from pyexec.environments.packages.service import PackagesAsked
+from tests.helpers.processes import eventually
 from tests.integration.environments import make_wheel, package_index, write
 from tests.integration.packages import Packages, offer, offer_raw, offer_source, packages
 
@@ -74,6 +77,38 @@ def test_the_same_set_is_found_again_without_uv_and_shared_by_what_comes_to_the_
     assert world.get("shared", sets=fresh).folder == first.folder
     assert world.said == []
     assert world.get("shared>=1", sets=fresh).digest == first.digest
+
+
+def test_several_processes_that_ask_for_it_at_once_put_it_together_once(world: Packages, tmp_path: Path) -> None:
+    offer(world.index, "together", requires=["beside"])
+    offer(world.index, "beside")
+    calls = tmp_path / "calls"
+    uv = tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\necho "$2" >> {calls}\nexec {world.sets._uv()} "$@"\n')
+    uv.chmod(0o755)
+    servers = [world.with_settings() for _ in range(2)]
+    leases = [world.lease() for _ in range(4)]
+    world.index.reached.clear()
+    world.index.may_answer.clear()
+    begun: list[subprocess.Popen[bytes]] = []
+    said = [tmp_path / f"said{number}" for number in range(4)]
+    for number, lease in enumerate(leases):
+        sets = servers[number % 2]
+        sets._uv = lambda: uv
+        base = RunPlan(argv=(), strategy="uv-run", python="", python_version=None, environment=world.base)
+        prepare = sets.plan(PackagesAsked(requirements=("together",), owner="me"), base, lease).prepare
+        assert prepare is not None
+        (tmp_path / f"order{number}").write_text(prepare.stdin)
+        with (tmp_path / f"order{number}").open() as order, said[number].open("w") as hearing:
+            begun.append(subprocess.Popen(prepare.argv, stdin=order, stderr=hearing, env=world.environ))
+    eventually(lambda: all("\n" in one.read_text() for one in said))
+    world.index.may_answer.set()
+    assert [process.wait(60) for process in begun] == [0] * 4
+    # One was at it, and the others waited for that.
+    told = sorted(one.read_text().splitlines()[0] for one in said)
+    assert told == ["resolving 1 requirement", *["waiting for another build of the same packages"] * 3]
+    assert calls.read_text().split() == ["compile", "install"]
+    assert len({read_answer(lease.folder).package_set for lease in leases}) == 1
 
 
 def test_a_direct_conflict_names_what_was_asked_for_and_what_is_there(world: Packages) -> None:

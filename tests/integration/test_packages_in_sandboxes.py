@@ -152,3 +152,28 @@ async def test_installing_from_inside_a_cell_ends_in_a_sentence_that_names_the_t
 async def test_other_commands_run_as_ever(engine: SandboxEngine) -> None:
     execution = await engine.run("!echo 'a; pip install b' && echo pip install c\n!echo uv", session_id="installing")
     assert await engine.stdout(execution) == "a; pip install b\npip install c\nuv\n"
+
+
+IN_A_PROCESS = """
+import os, shutil, subprocess, sys
+def said(*command):
+    ran = subprocess.run(command, capture_output=True, text=True)
+    return ran.returncode, "tool install_packages" in ran.stderr, ran.stdout[:4]
+found = {
+    "module": said(sys.executable, "-m", "pip", "install", "six"),
+    "shell": said("sh", "-c", f"{sys.executable} -m pip --quiet install six"),
+    "command": said(shutil.which("pip") or "false", "install", "six") if shutil.which("pip") else (1, True, ""),
+    "other": said(sys.executable, "-m", "pip", "--version"),
+    "imported": said(sys.executable, "-c", "import pip._internal; print(pip.__name__, pip.__file__)"),
+}
+"""
+
+
+async def test_pip_in_a_process_that_a_cell_starts_says_it_too_and_is_itself_otherwise(engine: SandboxEngine) -> None:
+    await engine.run(IN_A_PROCESS, session_id="processes")
+    found = "[found[name] for name in ('module', 'shell', 'command')]"
+    assert await engine.value(found, "processes") == "[(1, True, ''), (1, True, ''), (1, True, '')]"
+    assert await engine.value("[found['other'], found['imported']]", "processes") == (
+        "[(0, False, 'pip '), (0, False, 'pip ')]"
+    )
+    assert await engine.value("os.system('python3 -m pip install six') != 0", "processes") == "True"

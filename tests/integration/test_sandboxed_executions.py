@@ -178,7 +178,7 @@ async def test_many_at_once_each_get_their_own_answer(engine: SandboxEngine) -> 
     ("given", "name"),
     [
         ({"directory": "/tmp"}, "directory"),
-        ({"environment": "mine"}, "environment"),
+        ({"constraints": ("six<2",)}, "constraints"),
         ({"env_file": ".env"}, "env_file"),
     ],
 )

@@ -24,7 +24,7 @@ HARMLESS = {
     # What the caller makes up: names something of the caller's own; see below.
     *("name", "request_id", "cursor"),
 }
-FILL = {"source": "1", "directory": "/tmp", "script_content": "1", "wait_seconds": 0}
+FILL = {"source": "1", "code": "1", "directory": "/tmp", "script_content": "1", "wait_seconds": 0}
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _unlike(name: str) -> str:
 
 @pytest.fixture(scope="module")
 async def owned(module_home: Path) -> AsyncIterator[Owned]:
-    async with serving(module_home) as site:
+    async with serving(module_home, sandboxed=True) as site:
         ada = site.key.token(site.url, subject="ada")
         ran = await site.call(
             ada, "benchmark_script", script_content="print('of ada')", runs=1, warmup=0, wait_seconds=100
@@ -115,12 +115,30 @@ async def test_no_tool_knows_what_belongs_to_somebody_else(owned: Owned) -> None
             if argument not in tool["inputSchema"]["properties"]:
                 continue
             walked.add(tool["name"])
-            if tool["name"] == "save_script":
+            if (tool["name"], argument) in {("save_script", "script_name"), ("execute_python", "session_id")}:
                 continue  # Makes one of that name for the caller.
             theirs = await _answer(owned, tool, argument, foreign)
             assert theirs == await _answer(owned, tool, argument, unknown), tool["name"]
             assert 'isError": true' in theirs, (tool["name"], theirs)
     assert len(walked) >= 14
+
+
+async def test_no_sandbox_runs_on_an_environment_of_somebody_else(owned: Owned) -> None:
+    for tool in await tools(owned):
+        properties = tool["inputSchema"]["properties"]
+        if "environment" not in properties or not {"sandboxed", "session_id"} & properties.keys():
+            continue
+        asked = {"sandboxed": True} if "sandboxed" in properties else {"session_id": "of-bob"}
+        given = {**{key: value for key, value in FILL.items() if key in properties}, **asked}
+        answers: list[str] = []
+        for name in (owned.environment, "nothing"):
+            call = {"name": tool["name"], "arguments": {**given, "environment": name}}
+            answer = await owned.site.rpc(owned.token("bob"), "tools/call", call)
+            answers.append(f"{answer.status_code} {answer.text}".replace(name, "<name>"))
+        assert answers[0] == answers[1], tool["name"]
+        assert "There is no environment '<name>'; there are: none." in answers[0], (tool["name"], answers[0])
+    listed = await owned.site.call(owned.token("bob"), "list_sessions")
+    assert not listed["structuredContent"].get("sessions")
 
 
 async def test_no_list_shows_what_belongs_to_somebody_else(owned: Owned) -> None:

@@ -8,7 +8,7 @@ from pyexec.domain.errors import WallUnavailableError
 from pyexec.environments.store import EnvironmentStore
 from pyexec.sandbox.claims import LOCK
 from pyexec.walls.bubblewrap.contents import Inside
-from pyexec.walls.bubblewrap.inside import inside_of
+from pyexec.walls.bubblewrap.inside import Ahead, inside_of
 from pyexec.walls.bubblewrap.keeper import keep
 from pyexec.walls.bubblewrap.orders import KeeperOrders
 
@@ -19,12 +19,12 @@ def main() -> int:
     return keep(orders, partial(_leased, orders))
 
 
-def _leased(orders: KeeperOrders, environment: Path) -> Inside:
+def _leased(orders: KeeperOrders, environment: Path, ahead: Ahead) -> Inside:
     """Say what is inside for an environment, which stays where it is as long as this process does."""
     store = EnvironmentStore(environment.parent)
     if store.lease(environment.name, orders.key, orders.folder / LOCK) is None:
         raise WallUnavailableError(f"The environment {environment} is being made or removed.", hint="Try again.")
-    return inside_of(environment, orders.preloaded, orders.environ)
+    return inside_of(environment, orders.preloaded, orders.environ, ahead=ahead)
 
 
 if __name__ == "__main__":

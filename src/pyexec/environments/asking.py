@@ -98,6 +98,7 @@ class RunPlan:
         package_folder: Further packages, which a sandbox sees besides those of the environment.
         first_on_path: A folder to put before all others on the PATH of the script, so that `python` there is the one
             it runs on; None leaves PATH as it is.
+        usual: Whether it is what sandboxes run on where nobody says otherwise.
         notes: What the reader of the result should know, a sentence each.
     """
 
@@ -110,4 +111,5 @@ class RunPlan:
     packages: tuple[str, ...] | None = None
     first_on_path: Path | None = None
     package_folder: Path | None = None
+    usual: bool = False
     notes: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from pyexec.environments.names import NamedEnvironment, NameRegister
 from pyexec.environments.needs import HEADER, Needs, needs_of, with_tools
 from pyexec.environments.orders import BuildOrder
 from pyexec.environments.projects import find_virtual_environment, packages_of
-from pyexec.environments.python_versions import parse_request, show
+from pyexec.environments.python_versions import accepts, parse_request, show
 from pyexec.environments.requirements import combine, editable_of, unmet
 from pyexec.environments.search import is_program
 from pyexec.environments.store import Environment, EnvironmentStore
@@ -79,6 +79,26 @@ class Planner:
             raise InvalidArgumentError("An argument in args has a NUL character in it.")
         plan = self._planned(asked)
         return self._with_beside(asked, plan) if asked.beside else plan
+
+    def named(self, owner: str, name: str) -> NamedEnvironment:
+        """Return the environment that an owner has given that name to.
+
+        Raises:
+            NotFoundError: There is none; the message names those there are.
+        """
+        named = self._names.get(owner, name)
+        if named is None:
+            known = ", ".join(one.name for one in self._names.all_of(owner)) or "none"
+            raise NotFoundError(
+                f"There is no environment {name[:80]!r}; there are: {known}.",
+                hint="create_environment makes one.",
+            )
+        return named
+
+    def packages_of(self, named: NamedEnvironment) -> list[str]:
+        """Return what a named environment has, whether it is there or only its lock."""
+        environment = self._store.get(named.digest)
+        return list(environment.packages) if environment else [line.text for line in read_lock(named.lock)]
 
     def _planned(self, asked: Asked) -> RunPlan:
         if not asked.use_uv:
@@ -161,13 +181,7 @@ class Planner:
         return replace(environment, notes=known.notes) if environment is not None else None
 
     def _in_named(self, asked: Asked, header: ScriptHeader, name: str) -> RunPlan:
-        named = self._names.get(asked.owner, name)
-        if named is None:
-            known = ", ".join(one.name for one in self._names.all_of(asked.owner)) or "none"
-            raise NotFoundError(
-                f"There is no environment {name[:80]!r}; there are: {known}.",
-                hint="create_environment makes one.",
-            )
+        named = self.named(asked.owner, name)
         self._require_fitting(asked, header, named)
         environment = self._store.lease(named.digest, asked.holder, asked.holder_lock)
         if environment is not None:
@@ -197,13 +211,9 @@ class Planner:
                 hint="Give one of them; create_environment makes an environment with more packages.",
             )
         for text, where in ((asked.python_version, "python_version"), (header.requires_python, HEADER)):
-            if text is not None and not _accepts(text, named.python_version):
-                raise InvalidArgumentError(
-                    f"The environment {named.name!r} has Python {named.python_version}, and {where} asks for {text!r}.",
-                    hint="Leave one of them out, or create another environment.",
-                )
-        environment = self._store.get(named.digest)
-        here = environment.packages if environment else [line.text for line in read_lock(named.lock)]
+            if text is not None:
+                require_python(named, text, where)
+        here = self.packages_of(named)
         lacking = unmet(asked.tools, here, named.python_version)
         if lacking:
             raise InvalidArgumentError(
@@ -232,7 +242,7 @@ class Planner:
             return None
         version = show(found.version)
         asked_for = (asked.python_version, needs.requires_python)
-        if not all(text is None or _accepts(text, version) for text in asked_for):
+        if not all(text is None or accepts(text, version) for text in asked_for):
             return None
         site = packages_of(python, found.version)
         missing = [tool for tool in asked.tools if next(site.glob(f"{tool}-*.dist-info"), None) is None]
@@ -330,11 +340,17 @@ def _after(asked: Asked, order: BuildOrder, notes: tuple[str, ...]) -> RunPlan:
     )
 
 
-def _accepts(text: str, version: str) -> bool:
-    if text.strip().startswith("/"):
-        return False
-    major, minor, patch = (int(part) for part in version.split("."))
-    return parse_request(text).accepts((major, minor, patch))
+def require_python(named: NamedEnvironment, text: str, where: str) -> None:
+    """See that a named environment has the Python that is asked for, and `where`.
+
+    Raises:
+        InvalidArgumentError: It has not.
+    """
+    if not accepts(text, named.python_version):
+        raise InvalidArgumentError(
+            f"The environment {named.name!r} has Python {named.python_version}, and {where} asks for {text!r}.",
+            hint="Leave one of them out, or create another environment.",
+        )
 
 
 def _header_for_information(source: bytes) -> tuple[ScriptHeader, tuple[str, ...]]:

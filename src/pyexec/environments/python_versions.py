@@ -55,6 +55,18 @@ def show(version: Version) -> str:
     return ".".join(str(part) for part in version)
 
 
+def accepts(text: str, version: str) -> bool:
+    """Tell whether a version such as `3.13.2` is one of those that are asked for; a path asks for none.
+
+    Raises:
+        InvalidArgumentError: It has none of the allowed forms.
+    """
+    if text.strip().startswith("/"):
+        return False
+    major, minor, patch = (int(part) for part in version.split("."))
+    return parse_request(text).accepts((major, minor, patch))
+
+
 def parse_request(text: str, *, what: str = "python_version") -> VersionRequest:
     """Read a request for a version; a path is none.
 

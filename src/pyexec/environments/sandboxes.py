@@ -3,15 +3,18 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from pyexec.domain.errors import InterpreterNotFoundError, WallUnavailableError
-from pyexec.domain.sandboxes import OLDEST_PYTHON, PACKAGES, PYTHON
+from pyexec.domain.errors import InterpreterNotFoundError, InvalidArgumentError, WallUnavailableError
+from pyexec.domain.sandboxes import GUEST_NEEDS, OLDEST_PYTHON, PACKAGES, PYTHON
 from pyexec.environments.asking import Asked, RunPlan
 from pyexec.environments.interpreters import Interpreter, InterpreterFinder
-from pyexec.environments.plan import Planner
+from pyexec.environments.locked import read_lock
+from pyexec.environments.names import NamedEnvironment
+from pyexec.environments.plan import Planner, require_python
 from pyexec.environments.python_versions import parse_request, show
-from pyexec.environments.requirements import combine
+from pyexec.environments.requirements import combine, distribution_name, unmet
 from pyexec.environments.store import Environment, EnvironmentStore, is_digest
 from pyexec.environments.uv import patience
 
@@ -21,6 +24,8 @@ PREFERRED = ">=3.12,<3.15"
 SETTING = "PYEXEC_SANDBOX_PACKAGES"
 REMEMBERED_SECONDS = 60.0
 """How long a plan that was ready counts for the next one who asks for the same, who need not wait then."""
+
+OLDEST = ".".join(map(str, OLDEST_PYTHON))
 
 _WHEELS_ONLY = {"UV_NO_BUILD": "1"}
 
@@ -48,6 +53,7 @@ class SandboxEnvironments:
         self._planner = planner
         self._finder = finder
         self._store = store
+        self._own_environ = environ
         # What is only unpacked runs nothing on this machine; who wants builds says so to uv.
         self._environ = {**_WHEELS_ONLY, **environ}
         self._directory = directory
@@ -57,6 +63,11 @@ class SandboxEnvironments:
     def build_environ(self) -> Mapping[str, str]:
         """The environment that a plan's preparation is to be run with."""
         return {**self._environ, **patience(self._environ)}
+
+    @property
+    def build_environ_of_named(self) -> Mapping[str, str]:
+        """The same for an environment that has a name, which its owner has had made with builds where it needs any."""
+        return {**self._own_environ, **patience(self._own_environ)}
 
     def plan(
         self,
@@ -111,6 +122,71 @@ class SandboxEnvironments:
             self._known[wanted] = (plan, time.monotonic() + REMEMBERED_SECONDS)
         return plan
 
+    def require(self, owner: str, name: str, python: str | None = None) -> NamedEnvironment:
+        """Return a named environment that sandboxes can run on.
+
+        Raises:
+            NotFoundError: This owner has given that name to none.
+            InvalidArgumentError: It has another Python than is asked for, or nothing that sandboxes can run on.
+        """
+        named = self._planner.named(owner, name)
+        if python is not None:
+            require_python(named, python, "python_version")
+        if tuple(map(int, named.python_version.split(".")[:2])) < OLDEST_PYTHON:
+            raise InvalidArgumentError(
+                f"The environment {name!r} has Python {named.python_version}, and sandboxes need {OLDEST} or newer.",
+                hint=f"create_environment makes one of that name anew, with python_version={PYTHON!r}.",
+            )
+        if named.editables:
+            raise InvalidArgumentError(
+                f"The environment {name!r} has modules that lie in projects on this machine, which no sandbox sees: "
+                f"{', '.join(named.editables[:3])}.",
+                hint="Create one into which they are installed, without -e.",
+            )
+        return named
+
+    def plan_named(
+        self, name: str, *, folder: Path, holder_lock: Path, owner: str, python: str | None = None
+    ) -> RunPlan:
+        """Plan that sandboxes run on a named environment, and where it lacks what the guest needs, on one like it.
+
+        See `plan` for the rest.
+
+        Raises:
+            NotFoundError: This owner has given that name to none.
+            InvalidArgumentError: See `require`.
+            UvNotFoundError: There is no uv to make it with.
+        """
+        named = self.require(owner, name, python)
+        asked = Asked(
+            script=None,
+            module="pyexec_guest",
+            header_source=b"",
+            directory=self._directory,
+            project=False,
+            owner=owner,
+            environ=self._own_environ,
+            folder=folder,
+            holder_lock=holder_lock,
+        )
+        here = self._planner.packages_of(named)
+        if not unmet(GUEST_NEEDS, here, named.python_version):
+            return self._planner.plan(replace(asked, environment=name))
+        names = {distribution_name(one) for one in here}
+        if any(distribution_name(one) in names for one in GUEST_NEEDS):
+            raise InvalidArgumentError(
+                f"The environment {name!r} has an older version than sandboxes need of {', '.join(GUEST_NEEDS)}.",
+                hint="Create it with a newer one.",
+            )
+        pinned = [line.text for line in read_lock(named.lock) if line.applies(named.python_version)]
+        is_here = named.python.startswith("/") and Path(named.python).exists()
+        like_it = replace(
+            asked,
+            python_version=named.python if is_here else named.python_version,
+            dependencies=(*pinned, *GUEST_NEEDS),
+        )
+        return self._planner.plan(like_it)
+
     def at(self, prefix: Path) -> Environment | None:
         """Return the environment that lies in a folder; None where there is none any more."""
         return self._store.get(prefix.name) if is_digest(prefix.name) else None
@@ -130,9 +206,8 @@ class SandboxEnvironments:
             wanted = parse_request(asked)
             return wanted.narrowed(parse_request(PYTHON)).text if wanted.newest else wanted.text
         if found.version[:2] < OLDEST_PYTHON:
-            oldest = ".".join(map(str, OLDEST_PYTHON))
             raise WallUnavailableError(
-                f"Sandboxes need Python {oldest} or newer; PYEXEC_SANDBOX_PYTHON is {asked}, which is "
+                f"Sandboxes need Python {OLDEST} or newer; PYEXEC_SANDBOX_PYTHON is {asked}, which is "
                 f"{show(found.version)}.",
                 hint=f"Leave it out, or install one with `uv python install '{PYTHON}'`.",
             )

@@ -8,7 +8,10 @@ from pyexec.domain.errors import InvalidArgumentError, PackagesUnavailableError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.sandboxes import DataFolder, parse_python
 from pyexec.environments.asking import RunPlan
+from pyexec.environments.headers import ScriptHeader, read_header
+from pyexec.environments.needs import HEADER
 from pyexec.environments.packages.service import Lease, PackagesAsked, PackageSets
+from pyexec.environments.python_versions import accepts
 from pyexec.environments.sandboxes import SandboxEnvironments
 from pyexec.executions.requests import CheckedRequest
 from pyexec.executions.ways import Ready
@@ -19,7 +22,7 @@ DIRECTORY = "/work"
 CODE = "/code"
 _REFUSED: Mapping[str, str] = {
     "env_file": "A sandbox sees no file of this machine; give the variables as env_vars.",
-    "environment": "A sandbox has the environment that its operator has chosen.",
+    "constraints": "Packages come on top of those that sandboxes have; name the versions in dependencies.",
     "keep_as": "The environment of sandboxes has no name.",
 }
 _NOT_A_CELLS: Mapping[str, str] = {
@@ -69,6 +72,8 @@ class InSandboxes:
         """See `Way.enter`."""
         if request.session_id is None:
             return None
+        if request.environment is not None and not self.sessions.has(owner, request.session_id):
+            self.environments.require(owner, request.environment, request.python_version)
         return self.sessions.enter(
             owner, request.session_id, python=request.python_version, environment=request.environment
         )
@@ -78,26 +83,24 @@ class InSandboxes:
         return DIRECTORY
 
     def plan(self, ready: Ready) -> RunPlan:
-        """See `Way.plan`; of what the caller has sent only the version of Python and the dependencies count."""
+        """See `Way.plan`."""
         session = ready.session.session if ready.session else None
+        header = read_header(ready.placed.program.header_source)
         if session is not None and session.state == "live" and session.prefix is not None:
-            return self._with_packages(self._plan_of_live(Path(session.prefix)), ready)
-        plan = self.environments.plan(
-            folder=ready.folder,
-            holder_lock=ready.lock,
-            owner=ready.owner,
-            python=ready.checked.request.python_version or (session.python if session else None) or self.python,
-            packages=self.packages,
-        )
+            return self._with_packages(self._plan_of_live(Path(session.prefix)), ready, header)
+        plan = self._plan_of_new(ready)
+        if session is None:
+            _see_that_python_fits(header, plan)
         kept = (
             () if _is_cell(ready.checked.request) else (f"Files that it writes are kept as job-file://{ready.id}/….",)
         )
-        plan = self._with_packages(plan, ready)
+        plan = self._with_packages(plan, ready, header)
         return replace(plan, notes=(*plan.notes, *kept, *self.notes))
 
     def build_environ(self, ready: Ready) -> Mapping[str, str]:
         """See `Way.build_environ`; a caller of sandboxes has no say in these."""
-        return self.environments.build_environ
+        named = _environment_of(ready) is not None
+        return self.environments.build_environ_of_named if named else self.environments.build_environ
 
     def environ(self, ready: Ready) -> Mapping[str, str]:
         """See `Way.environ`: there are none of this machine."""
@@ -116,18 +119,39 @@ class InSandboxes:
             InvalidArgumentError: The folder of the program has pyexec's own state in it.
         """
         data = tuple(SharedFolder(place=one.place, path=Path(one.path)) for one in self.data if one.is_for(ready.owner))
-        if _is_cell(ready.checked.request):
+        shown = None if _is_cell(ready.checked.request) else _folder_of(ready.checked)
+        if shown is None:
             return data
-        folder = _folder_of(ready.checked).resolve()
+        folder = shown.resolve()
         if self.state.resolve().is_relative_to(folder):
             raise InvalidArgumentError(
                 f"{folder} cannot be in a sandbox: pyexec's own state lies in it.", hint="Put the script elsewhere."
             )
         return (*data, SharedFolder(place=CODE, path=folder))
 
-    def _with_packages(self, plan: RunPlan, ready: Ready) -> RunPlan:
-        """Return the plan with the packages on top that the request asks for."""
-        dependencies = ready.checked.request.dependencies
+    def _plan_of_new(self, ready: Ready) -> RunPlan:
+        """Return how something runs in an interpreter that is not there yet."""
+        environment = _environment_of(ready)
+        session = ready.session.session if ready.session else None
+        python = ready.checked.request.python_version or (session.python if session else None)
+        if environment is not None:
+            return self.environments.plan_named(
+                environment, folder=ready.folder, holder_lock=ready.lock, owner=ready.owner, python=python
+            )
+        plan = self.environments.plan(
+            folder=ready.folder,
+            holder_lock=ready.lock,
+            owner=ready.owner,
+            python=python or self.python,
+            packages=self.packages,
+        )
+        return plan if python else replace(plan, usual=True)
+
+    def _with_packages(self, plan: RunPlan, ready: Ready, header: ScriptHeader) -> RunPlan:
+        """Return the plan with the packages on top that the header and the request ask for."""
+        dependencies = (*header.dependencies, *(ready.checked.request.dependencies or ()))
+        if header.uv_settings:
+            plan = replace(plan, notes=(*plan.notes, f"[tool.uv] in {HEADER} does not count in a sandbox."))
         if not dependencies:
             return plan
         if ready.session is not None and plan.environment is None and plan.prepare is None:
@@ -155,23 +179,42 @@ class InSandboxes:
 
 
 def _is_cell(request: ExecutionRequest) -> bool:
-    """Tell whether it is code alone, and not a program in a folder of this machine."""
-    guest = request.harness is not None and request.harness.guest
-    return guest or not (request.directory or request.script_path or request.module)
+    """Tell whether it is run as a notebook's cell is, and not as a program."""
+    return request.harness is not None and request.harness.guest
 
 
-def _folder_of(checked: CheckedRequest) -> Path:
-    """Return the folder that a program can read: its directory, or that of a script which is not in there."""
-    if checked.script is None or checked.script.is_relative_to(checked.directory):
+def _environment_of(ready: Ready) -> str | None:
+    """Return the name of the environment that something runs in; None for the usual one."""
+    session = ready.session.session if ready.session else None
+    return ready.checked.request.environment or (session.environment if session else None)
+
+
+def _see_that_python_fits(header: ScriptHeader, plan: RunPlan) -> None:
+    wanted, has = header.requires_python, plan.python_version
+    if wanted is not None and has is not None and not accepts(wanted, has):
+        raise InvalidArgumentError(
+            f"{HEADER.capitalize()} asks for Python {wanted!r}, and the sandbox has {has}.",
+            hint="Choose another with python_version, or run it without sandboxed.",
+        )
+
+
+def _folder_of(checked: CheckedRequest) -> Path | None:
+    """Return the folder that a program can read: the directory that was named, or else that of its script."""
+    script = checked.script
+    if checked.request.directory is not None and (script is None or script.is_relative_to(checked.directory)):
         return checked.directory
-    return checked.script.parent
+    return script.parent if script is not None else None
 
 
 def _program(checked: CheckedRequest) -> dict[str, object]:
     """Return what the guest is told of a program."""
-    script = checked.script and str(Path(CODE, checked.script.relative_to(_folder_of(checked))))
-    request = checked.request
-    return {"folder": CODE, "script": script, "module": request.module, "args": request.args}
+    folder, script, request = _folder_of(checked), checked.script, checked.request
+    return {
+        "folder": None if folder is None else CODE,
+        "script": None if script is None or folder is None else str(Path(CODE, script.relative_to(folder))),
+        "module": request.module,
+        "args": request.args,
+    }
 
 
 def _check_python(text: str) -> None:

@@ -236,6 +236,7 @@ class Submitter:
             session=None if session is None else {"folder": str(session.folder.path)},
             keeper=None if session is None or session.session.keeper is None else Path(session.session.keeper),
             folders=way.folders(ready),
+            usual=plan.usual,
             lock_fd=lock_fd,
             argv=framed(plan.argv, harness),
             python_at=len(harness.before),

@@ -12,7 +12,7 @@ def render_list(result: SessionList) -> str:
         return "There are no sessions; execute_python with a session_id starts one."
     rows = ["| session | state | idle | memory | waiting |", "|---|---|---|---|---|"]
     rows += [
-        f"| `{one.session_id}` | {one.state}{f': {one.reason}' if one.reason else ''} "
+        f"| `{one.session_id}`{_environment(one)} | {one.state}{f': {one.reason}' if one.reason else ''} "
         f"| {'' if one.idle_seconds is None else f'{one.idle_seconds:.0f} s'} | {_memory(one)} | {one.waiting or ''} |"
         for one in result.sessions
     ]
@@ -25,7 +25,7 @@ def render_info(result: SessionInfo) -> str:
     if one is None:
         return ""
     told = [f"**{one.state}**", one.reason, result.python and f"Python {result.python}", _memory(one)]
-    parts = [f"Session `{one.session_id}`: {', '.join(filter(None, told))}.", result.note or ""]
+    parts = [f"Session `{one.session_id}`{_environment(one)}: {', '.join(filter(None, told))}.", result.note or ""]
     if result.variables:
         parts.append("\n".join(f"- {variable_line(variable)}" for variable in result.variables))
     elif result.variables is not None:
@@ -42,6 +42,10 @@ def render_change(result: SessionChange) -> str:
     """Return what was done with a session as markdown."""
     job = f" Job `{result.job_id}`." if result.job_id else ""
     return f"Session `{result.session_id}`: {result.message}{job}"
+
+
+def _environment(one: SessionEntry) -> str:
+    return f" in environment `{one.environment}`" if one.environment else ""
 
 
 def _memory(one: SessionEntry) -> str:

@@ -106,6 +106,7 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
         index_url: arg.IndexUrl = None,
         environment: arg.EnvironmentName = None,
         args: arg.Args = None,
+        sandboxed: arg.Sandboxed = False,
         timeout_seconds: arg.TimeoutSeconds = 0,
         env_vars: arg.EnvVars = None,
         env_file: arg.EnvFile = None,
@@ -133,6 +134,7 @@ def add_run_tools(server: FastMCP, desk: Desk) -> None:
             stdin=stdin,
             label=job_label,
             request_id=request_id,
+            sandboxed=sandboxed,
         )
         wait = 0 if async_mode else wait_seconds
         return await submit(context, request, wait, max_output_bytes, markdown=markdown_output)

@@ -77,6 +77,7 @@ def add_start_tools(server: FastMCP, desk: Desk) -> None:
         python_version: arg.PythonVersion = None,
         dependencies: arg.Dependencies = None,
         args: arg.Args = None,
+        sandboxed: arg.Sandboxed = False,
         env_vars: arg.EnvVars = None,
         env_file: arg.EnvFile = None,
         stream: arg.Stream = True,
@@ -93,5 +94,6 @@ def add_start_tools(server: FastMCP, desk: Desk) -> None:
             env_file=env_file,
             stream=stream,
             label=job_label,
+            sandboxed=sandboxed,
         )
         return await start(context, request, markdown=markdown_output)

@@ -102,6 +102,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "lines": [(os.fspath(line.folder), line.entry, line.slots) for line in launch.lines],
         "session": launch.session,
         "folders": [(one.place, os.fspath(one.path)) for one in launch.folders],
+        "usual": launch.usual,
         "argv": launch.argv,
         "python_at": launch.python_at,
         "guest": launch.guest,

@@ -41,7 +41,8 @@ class Launch:
     folder: with `python`, which takes its place in `argv` (`python_at`) and its folder the first of PATH, and with what
     else the log shall tell about the environment. With `guest` the program is the guest, and that is its one turn.
     `session` says by its `folder` which session the turn is in, `keeper` by its own which keeper has that already.
-    `folders` are what its sandbox can read of this machine, where it is made for this execution.
+    `folders` are what its sandbox can read of this machine, where it is made for this execution. `usual` says that it
+    runs on what sandboxes run on where nobody says otherwise.
     """
 
     execution_id: str
@@ -52,6 +53,7 @@ class Launch:
     session: Mapping[str, str] | None = None
     keeper: Path | None = None
     folders: tuple[SharedFolder, ...] = ()
+    usual: bool = False
     argv: tuple[str, ...]
     python_at: int = 0
     guest: Mapping[str, object] | None = None

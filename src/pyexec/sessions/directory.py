@@ -49,6 +49,10 @@ class SessionDirectory:
         self._see_that_there_is_room(session_id, folder)
         return Found(session, folder)
 
+    def has(self, owner: str, session_id: str) -> bool:
+        """Tell whether an owner has a session of that id."""
+        return self._folders.of(owner, session_id).read() is not None
+
     def make(self, owner: str, session_id: str) -> str:
         """Make a session, unless there is one; return its id.
 
@@ -119,6 +123,7 @@ def _see_that_it_fits(session: Session, python: str | None, environment: str | N
     ):
         if asked is not None and asked != has:
             raise InvalidArgumentError(
-                f"{name} is {asked!r}, and session {session.id!r} was made with {has or 'the usual one'!r}.",
+                f"{name} is {asked!r}, and session {session.id!r} was made with "
+                f"{repr(has) if has else 'the usual one'}.",
                 hint="Leave it out, or use another session_id.",
             )

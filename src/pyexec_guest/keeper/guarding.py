@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from typing import Any, cast
 
 from pyexec_guest import log, protocol
@@ -123,6 +124,12 @@ class Guarding:
             reason = "What was made for it cannot be read, so it was not started."
             return self.describe(Ending(cause="environment_failed", reason=reason))
         return None
+
+    def say_preparing(self, text: str) -> None:
+        """Tell who waits for it what is still being done before it can start."""
+        self.listener.phase("preparing")
+        with suppress(OSError):
+            log.add_line(self.folder, "prepare", text)
 
     def run_step(self, step: "dict[str, Any]", pump: OutputPump, deadline: float) -> Ending:
         """Run one program of those, with its output going to the pump; tell how it ended.

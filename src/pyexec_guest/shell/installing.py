@@ -7,12 +7,10 @@ from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
 
+from pyexec_guest.instead.pip import IN_A_SANDBOX
+
 ON_THE_HOST = (
     "Packages are not installed from inside a cell: name them in dependencies, and they are there when it starts."
-)
-IN_A_SANDBOX = (
-    "Packages are not installed from inside a cell: name them in dependencies= of execute_python, or give them to this "
-    "session with the tool install_packages."
 )
 MAGICS = ("pip", "conda", "mamba", "micromamba", "uv")
 

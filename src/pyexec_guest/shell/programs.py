@@ -26,6 +26,7 @@ class Program:
 
     def settle_in(self) -> None:
         """Have what is in the folder be in the working directory too, so that the program finds it by its name."""
+        sys.argv = [self.script or self.module or "-c", *self.args]
         if not self.folder:
             return
         with suppress(OSError):
@@ -33,7 +34,6 @@ class Program:
             for name in names[:MOST_LINKS]:
                 with suppress(OSError):
                     os.symlink(os.path.join(self.folder, name), name)
-        sys.argv = [self.script or self.module or "-c", *self.args]
         sys.path[:0] = [os.path.dirname(self.script) if self.script else self.folder]
 
     def run(self, namespace: "dict[str, Any]") -> None:

@@ -32,6 +32,12 @@ def test_what_the_operator_wants_imported_ahead_is_not_left_out_in_silence(envir
     assert inside_of(environment, ("scipy",), {}).preloaded == ("scipy", INSTALL_FONTS)
 
 
+def test_in_another_environment_that_is_left_out_which_is_not_there(environment: Path) -> None:
+    assert inside_of(environment, ("scipy", "numpy"), {}, ahead="found").preloaded == ("numpy", INSTALL_FONTS)
+    assert inside_of(environment, (), {}, ahead="found").preloaded == (INSTALL_FONTS,)
+    assert inside_of(environment, None, {}, ahead="nothing").preloaded == (INSTALL_FONTS,)
+
+
 def test_of_where_libraries_are_only_the_interpreters_own_are_told_inside(environment: Path) -> None:
     environ = {"LD_LIBRARY_PATH": "/home/me/lib:/opt/python/lib:", "PATH": "/usr/bin"}
     assert inside_of(environment, None, environ).environment == {"LD_LIBRARY_PATH": "/opt/python/lib"}

@@ -17,6 +17,9 @@ from pyexec.walls.bubblewrap.python import SandboxPython
 HOME = "/work"
 PACKAGES = "/opt/pyexec/packages"
 GUEST = "/opt/pyexec/guest"
+INSTEAD = f"{GUEST}/pyexec_guest/instead"
+"""Modules that stand before others of their names, for the processes that code in a sandbox starts."""
+
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 USERS = Users(first=1_900_000_000, count=65_536)
 """Whom sandboxes are on this machine, where pyexec is run by root: above what container tools and systemd hand out."""
@@ -45,7 +48,7 @@ _ENVIRONMENT = {
     "LOGNAME": "sandbox",
     "LANG": "C.UTF-8",
     "TMPDIR": "/tmp",  # noqa: S108 - inside
-    "PYTHONPATH": PACKAGES,
+    "PYTHONPATH": f"{INSTEAD}:{PACKAGES}",
     "PYTHONDONTWRITEBYTECODE": "1",
     "PYTHONNOUSERSITE": "1",
     "MPLBACKEND": "agg",

@@ -1,15 +1,19 @@
 """Sandboxes by the environment they have: a fork server for each, started when it is first asked for."""
 
+import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyexec.domain.errors import WallUnavailableError
 from pyexec.walls.bubblewrap.boxes import Box
-from pyexec.walls.bubblewrap.contents import USERS, Inside, plan_for
+from pyexec.walls.bubblewrap.contents import USERS, plan_for
 from pyexec.walls.bubblewrap.folders import Folder, shared
+from pyexec.walls.bubblewrap.inside import Ahead, Inside
 from pyexec.walls.bubblewrap.leftovers import OuterWalls
 from pyexec.walls.bubblewrap.limits import groups_for
 from pyexec.walls.bubblewrap.orders import KeeperOrders
@@ -20,6 +24,9 @@ from pyexec.walls.bubblewrap.users import SandboxUsers, given
 from pyexec.walls.bubblewrap.workspaces import Workspaces
 
 MOST_FAMILIES = 4
+IDLE_SECONDS = 600.0
+"""How long a fork server stays that nobody asks for a sandbox; that of the usual environment always does."""
+
 UNUSED_SECONDS = 10.0
 """A fork server that somebody wanted something of more recently does not make room."""
 
@@ -32,14 +39,19 @@ COUNTER = "users"
 Key = tuple[Path, int, int]
 
 
-InsideOf = Callable[[Path], Inside]
+InsideOf = Callable[[Path, Ahead], Inside]
 """Tells what is inside the wall for an environment; raises `WallUnavailableError` where it can be of no use there."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass
 class _Family:
+    """A fork server and its sandboxes; `taking` says how many are just asking for one, for whom it has to stay."""
+
     sandboxes: Sandboxes
     used_at: float
+    taking: int = 0
 
 
 class Families:
@@ -71,8 +83,10 @@ class Families:
         self._bwrap = find_bubblewrap(orders.environ.get("PATH"))
         self._lock = threading.Lock()
         self._making: dict[Key, threading.Lock] = {}
+        self._starting: set[Path] = set()
         self._families: dict[Key, _Family] = {}
         self._retired: list[Sandboxes] = []
+        self._usual: Path | None = None
 
     def sandbox(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box:
         """Return a sandbox that nobody has used. Blocks: for seconds when it is the first of its environment.
@@ -87,9 +101,29 @@ class Families:
             SandboxesFullError: There is not enough memory for one more.
             SandboxNotMadeError: It went wrong this time, or one of the folders is not there.
         """
-        box = self._family(environment).sandboxes.sandbox(folders=folders, had=room.had)
+        with self._family(environment) as sandboxes:
+            box = sandboxes.sandbox(folders=folders, had=room.had)
         box.on_closed = room.gone
         return box
+
+    def keep(self, environment: Path) -> None:
+        """Take an environment for the usual one, whose fork server stays however long nobody asks for it."""
+        self._usual = environment
+
+    def is_starting(self, environment: Path) -> bool:
+        """Tell whether the fork server of an environment is just being started."""
+        return environment in self._starting
+
+    def has_idle(self) -> bool:
+        """Tell whether there is something for `end_idle` to do."""
+        with self._lock:
+            return bool(self._idle() or self._retired)
+
+    def end_idle(self) -> None:
+        """End the fork servers that nobody has asked for long; sandboxes that are out live on. Blocks."""
+        with self._lock:
+            idle = [self._families.pop(key) for key in self._idle()]
+        self._retire(idle)
 
     def give_up_ready(self) -> bool:
         """End one of the sandboxes that are kept ready; tell whether there was one. Blocks for some milliseconds."""
@@ -104,11 +138,13 @@ class Families:
             unused = [
                 key
                 for key, family in self._families.items()
-                if now - family.used_at > UNUSED_SECONDS and not family.sandboxes.is_in_use()
+                if not family.taking and now - family.used_at > UNUSED_SECONDS and not family.sandboxes.is_in_use()
             ]
             if not unused:
                 return False
-            family = self._families.pop(min(unused, key=lambda key: self._families[key].used_at))
+            # The usual one only where there is no other.
+            first = min(unused, key=lambda key: (key[0] == self._usual, self._families[key].used_at))
+            family = self._families.pop(first)
         self._retire([family])
         while family.sandboxes.is_inhabited() and time.monotonic() - now < GONE_SECONDS:
             time.sleep(GONE_LOOK_SECONDS)
@@ -117,13 +153,20 @@ class Families:
     def sandbox_at_once(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box | None:
         """Return a sandbox like `sandbox`, if one is ready; never blocks for long."""
         try:
-            family = self._families.get(_key(environment))
+            key = _key(environment)
         except OSError:
             return None
-        if family is None:
-            return None
-        family.used_at = time.monotonic()
-        box = family.sandboxes.sandbox_at_once(folders)
+        with self._lock:
+            family = self._families.get(key)
+            if family is None:
+                return None
+            family.taking += 1
+        try:
+            box = family.sandboxes.sandbox_at_once(folders)
+        finally:
+            with self._lock:
+                family.taking -= 1
+                family.used_at = time.monotonic()
         if box is not None:
             room.had()
             box.on_closed = room.gone
@@ -147,24 +190,51 @@ class Families:
         self._outer.forget()
         self._groups.remove()
 
-    def _family(self, environment: Path) -> _Family:
+    @contextmanager
+    def _family(self, environment: Path) -> Generator[Sandboxes]:
+        """Yield what makes sandboxes for an environment; it is not ended meanwhile."""
+        family = self._taken(environment)
+        try:
+            yield family.sandboxes
+        finally:
+            with self._lock:
+                family.taking -= 1
+                family.used_at = time.monotonic()
+                surplus = self._surplus()
+            self._retire(surplus)
+
+    def _taken(self, environment: Path) -> _Family:
         key = _key(environment)
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
         with making:
-            family = self._families.get(key)
-            if family is None:
-                family = _Family(self._started(environment), time.monotonic())
-                with self._lock:
-                    self._families[key] = family
-                    surplus = self._surplus()
-                self._retire(surplus)
-            family.used_at = time.monotonic()
+            with self._lock:
+                family = self._families.get(key)
+                if family is not None:
+                    family.taking += 1
+                    return family
+            family = _Family(self._started(environment), time.monotonic(), taking=1)
+            with self._lock:
+                self._families[key] = family
             return family
 
     def _started(self, environment: Path) -> Sandboxes:
+        usual = environment == self._usual
+        self._starting.add(environment)
+        try:
+            return self._warmed(environment, "told" if usual else "found")
+        except WallUnavailableError as error:
+            if usual:
+                raise
+            # Something that somebody has put into it may start threads: then its modules are not imported ahead.
+            _log.warning("%s is tried without importing ahead: %s", environment, error.sentence())
+            return self._warmed(environment, "nothing")
+        finally:
+            self._starting.discard(environment)
+
+    def _warmed(self, environment: Path, ahead: Ahead) -> Sandboxes:
         orders = self._orders
-        plan = plan_for(self._inside_of(environment), self._bwrap, self._users)
+        plan = plan_for(self._inside_of(environment, ahead), self._bwrap, self._users)
         sandboxes = Sandboxes(
             plan,
             self._groups,
@@ -183,17 +253,28 @@ class Families:
             raise
         return sandboxes
 
-    def _retire(self, surplus: list[_Family]) -> None:
-        for family in surplus:
+    # -- ending those that are not needed --------------------------------------------------------------------------
+
+    def _retire(self, families: Sequence[_Family]) -> None:
+        for family in families:
             family.sandboxes.retire()
         with self._lock:
-            before = [*self._retired, *(family.sandboxes for family in surplus)]
+            before = [*self._retired, *(family.sandboxes for family in families)]
             self._retired = [one for one in before if one.is_inhabited()]
 
     def _surplus(self) -> list[_Family]:
         """Take out those that have not been used for the longest time, where there are too many."""
-        by_age = sorted(self._families, key=lambda key: self._families[key].used_at)
-        return [self._families.pop(key) for key in by_age[: max(0, len(by_age) - MOST_FAMILIES)]]
+        others = [key for key in self._by_age() if key[0] != self._usual]
+        return [self._families.pop(key) for key in others[: max(0, len(self._families) - MOST_FAMILIES)]]
+
+    def _idle(self) -> list[Key]:
+        long_ago = time.monotonic() - IDLE_SECONDS
+        return [key for key in self._by_age() if key[0] != self._usual and self._families[key].used_at < long_ago]
+
+    def _by_age(self) -> list[Key]:
+        """Return those that nobody is just asking, beginning with the one that has not been used for the longest."""
+        free = [key for key, family in self._families.items() if not family.taking]
+        return sorted(free, key=lambda key: self._families[key].used_at)
 
 
 def _key(environment: Path) -> Key:

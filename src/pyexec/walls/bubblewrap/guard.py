@@ -36,6 +36,8 @@ from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
 
 CLOSE_SECONDS = 10.0
+NEWS_SECONDS = 0.2
+STARTING = "starting an interpreter with this environment, of which sandboxes are copies"
 
 
 class SandboxGuard(Guarding):
@@ -173,11 +175,16 @@ class SandboxGuard(Guarding):
         session, folders = self.orders.get("session"), shared(self.orders.get("folders") or ())
         packages = read_json(Path(self.folder, PREPARED)).get("package_folder")
         more = Path(packages) if isinstance(packages, str) else None
+        if self.orders.get("usual"):
+            self._house.keep(prefix)
         ticket = self._ticket
         at_once = self._house.stay_at_once(ticket, prefix, session, folders, more)
         if at_once is not None:
             return at_once
         waiting = _Waiting(lambda: self._house.stay(ticket, prefix, session, folders, more), prefix, self._wake)
+        self.loop.run_until(lambda: waiting.over or self.stop.asked, time.monotonic() + NEWS_SECONDS)
+        if not waiting.over and self._house.is_starting(prefix):
+            self.say_preparing(STARTING)
         self.loop.run_until(lambda: waiting.over or self.stop.asked, None)
         if not waiting.over:
             ticket.give_up()

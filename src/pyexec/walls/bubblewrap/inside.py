@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from importlib.machinery import all_suffixes
 from pathlib import Path
+from typing import Literal
 
 from pyexec.domain.errors import WallUnavailableError
 from pyexec.domain.sandboxes import PRELOADED
@@ -14,9 +15,17 @@ INSTALL_FONTS = "pyexec_guest.fonts:install"
 _LIBRARIES = "LD_LIBRARY_PATH"
 _PACKAGES = "lib/python3*/site-packages"
 
+Ahead = Literal["told", "found", "nothing"]
+"""What is imported ahead: what the operator says, or as much of it as there is, or nothing but the guest itself."""
+
 
 def inside_of(
-    environment: Path, preloaded: tuple[str, ...] | None, environ: Mapping[str, str], *, guest: str = GUEST
+    environment: Path,
+    preloaded: tuple[str, ...] | None,
+    environ: Mapping[str, str],
+    *,
+    guest: str = GUEST,
+    ahead: Ahead = "told",
 ) -> Inside:
     """Return what is inside the wall for an environment; blocks while its interpreter is started and asked.
 
@@ -25,6 +34,7 @@ def inside_of(
         preloaded: What is imported ahead; None: as much of `PRELOADED` as is installed.
         environ: What the interpreter needs to start.
         guest: What a sandbox runs.
+        ahead: How much of that is imported ahead.
 
     Raises:
         WallUnavailableError: The environment is none, or its interpreter does not start or is too old.
@@ -32,8 +42,9 @@ def inside_of(
     packages = next(environment.glob(_PACKAGES), None)
     if packages is None:
         raise WallUnavailableError(f"The environment {environment} has no packages.")
-    if preloaded is None:
-        preloaded = tuple(name for name in PRELOADED if _has(packages, name.partition(".")[0]))
+    if preloaded is None or ahead != "told":
+        wanted = PRELOADED if preloaded is None else preloaded
+        preloaded = tuple(name for name in wanted if ahead != "nothing" and _has(packages, name.partition(".")[0]))
     python = look_at(environment / "bin" / "python", environ)
     return Inside(
         python=python,

@@ -60,6 +60,7 @@ class Keeper:
         self._threads: set[threading.Thread] = set()
         self._waiting = 0
         self._serving = 0
+        self._sweeping: threading.Thread | None = None
         self._ending = False
         self._idle_since = time.monotonic()
 
@@ -69,6 +70,7 @@ class Keeper:
         self._await_more()
         while not self._ends():
             self._loop.run_until(lambda: self._ending, time.monotonic() + LOOK_SECONDS)
+            self._sweep()
         self._server.shutdown(socket.SHUT_RDWR)  # Closing it would not wake those who wait for a connection.
         with self._lock:
             guards, staying, threads = list(self._guards), list(self._staying), list(self._threads)
@@ -77,7 +79,7 @@ class Keeper:
         for connection in staying:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        for thread in threads:
+        for thread in (*threads, *([self._sweeping] if self._sweeping else ())):
             thread.join()
         self._server.close()
         self._sessions.close("lost: the keeper of its sandbox was asked to end")
@@ -93,6 +95,13 @@ class Keeper:
                 self._idle_since = time.monotonic()
             self._ending = self._ending or time.monotonic() - self._idle_since > IDLE_SECONDS
             return self._ending
+
+    def _sweep(self) -> None:
+        """Have fork servers end that nobody needs any more, which may take a moment."""
+        busy = self._sweeping is not None and self._sweeping.is_alive()
+        if not busy and self._families.has_idle():
+            self._sweeping = threading.Thread(target=self._families.end_idle, name="idle")
+            self._sweeping.start()
 
     def _await_more(self) -> None:
         """See that some threads wait for connections: who connects then has not to wait until one has started."""

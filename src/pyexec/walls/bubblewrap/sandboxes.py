@@ -159,10 +159,10 @@ class Sandboxes:
             return bool(self._out)
 
     def retire(self) -> None:
-        """Make no more of them; those that are out live on, each as long as whoever holds it wants."""
-        self._closing.set()
-        self._few.set()
+        """Make no more of them; those that are out live on, each as long as whoever holds it wants. Blocks."""
+        self._stop_filling()
         self.renew()
+        self._mounter.close()
 
     def is_inhabited(self) -> bool:
         """Tell whether anything is left of it, once it has been retired; what has gone is let go of."""
@@ -181,10 +181,7 @@ class Sandboxes:
 
     def close(self) -> None:
         """End everything, all sandboxes too, and remove what they had. Blocks."""
-        self._closing.set()
-        self._few.set()
-        if self._filler is not None:
-            self._filler.join()
+        self._stop_filling()
         self.renew()
         with self._lock:
             retired, self._retired = self._retired, []
@@ -280,6 +277,12 @@ class Sandboxes:
         return self._users.passing() if self._users is not None else 0
 
     # -- what is kept ready ----------------------------------------------------------------------------------------
+
+    def _stop_filling(self) -> None:
+        self._closing.set()
+        self._few.set()
+        if self._filler is not None:
+            self._filler.join()
 
     def _take(self) -> Box | None:
         while True:

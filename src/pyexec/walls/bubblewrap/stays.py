@@ -25,6 +25,14 @@ class Boxes(Protocol):
         """Return one that is ready, if there is any."""
         ...
 
+    def keep(self, environment: Path) -> None:
+        """Take an environment for the usual one."""
+        ...
+
+    def is_starting(self, environment: Path) -> bool:
+        """Tell whether what makes them is just being started."""
+        ...
+
 
 class Stay(Protocol):
     """A sandbox for one turn.
@@ -164,6 +172,14 @@ class House:
     def before(self, ticket: Ticket) -> int | None:
         """See `Turnstile.before`."""
         return self._turnstile.before(ticket)
+
+    def keep(self, prefix: Path) -> None:
+        """Take an environment for the usual one, which executions need not wait for."""
+        self._boxes.keep(prefix)
+
+    def is_starting(self, prefix: Path) -> bool:
+        """Tell whether who wants to stay somewhere with that environment waits for its fork server."""
+        return self._boxes.is_starting(prefix)
 
     def stay(
         self,
