@@ -49,6 +49,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_SANDBOX_WORKSPACE": ("1", MEGABYTE),
     "PYEXEC_SANDBOX_TMP": ("2", 2 * MEGABYTE),
     "PYEXEC_SANDBOXES_MEMORY": ("4096", 4096 * MEGABYTE),
+    "PYEXEC_SANDBOXES_WAITING": ("0", 0),
+    "PYEXEC_SANDBOXES_WAIT_SECONDS": ("1", 1.0),
     "PYEXEC_SANDBOX_READY": ("0", 0),
     "PYEXEC_SANDBOX_PACKAGES": (
         "httpx>=0.27,<1 'tomli ; python_version < \"3.13\"'",
@@ -63,6 +65,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "PYEXEC_SESSION_IDLE_MINUTES": ("0.5", 30.0),
     "PYEXEC_SESSION_HOURS": ("2", 7200.0),
     "PYEXEC_SESSION_FILES_DAYS": ("1", DAY),
+    "PYEXEC_SESSIONS_WORKSPACE": ("1", MEGABYTE),
     "PYEXEC_PACKAGES_ALLOWED": ("Six, ruamel.yaml", ("six", "ruamel-yaml")),
     "PYEXEC_PACKAGES_DENIED": ("Evil_Lib", ("evil-lib",)),
     "PYEXEC_PACKAGES_SOURCES": ("paths, URLS", ("index", "urls", "paths")),
@@ -108,6 +111,8 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_SANDBOX_WORKSPACE": ["0", "1000001"],
     "PYEXEC_SANDBOX_TMP": ["0", "-64"],
     "PYEXEC_SANDBOXES_MEMORY": ["0", "1000000001", "256"],
+    "PYEXEC_SANDBOXES_WAITING": ["-1", "100001"],
+    "PYEXEC_SANDBOXES_WAIT_SECONDS": ["0", "86401"],
     "PYEXEC_SANDBOX_READY": ["-1", "65"],
     "PYEXEC_SANDBOX_PACKAGES": [" ", "'numpy", "numpy, pandas -r file", "-e/x"],
     "PYEXEC_SANDBOX_PRELOAD": [",", "numpy pandas", "none,numpy", "os:system", "3d"],
@@ -119,6 +124,7 @@ BAD: dict[str, list[str]] = {
     "PYEXEC_SESSION_IDLE_MINUTES": ["0", "nan", "525601"],
     "PYEXEC_SESSION_HOURS": ["0", "inf"],
     "PYEXEC_SESSION_FILES_DAYS": ["-1", "36501"],
+    "PYEXEC_SESSIONS_WORKSPACE": ["0", "1000000001"],
     "PYEXEC_PACKAGES_ALLOWED": [",", "six==1", "a b", "-x"],
     "PYEXEC_PACKAGES_DENIED": [",", "six>=1", "./x"],
     "PYEXEC_PACKAGES_SOURCES": [",", "anywhere", "git"],
@@ -144,7 +150,9 @@ def value_of(found: Settings, name: str) -> Any:
             return getattr(found.packages, variable.limit.removeprefix("packages_"))
         groups = (found.limits, found.environment_limits, found.file_limits, found.sandboxes)
         groups = (*groups, found.sandboxes.limits, found.sessions, found.service)
-        return next(getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
+        # What is set for one must not be taken for another's.
+        (value,) = (getattr(group, variable.limit) for group in groups if hasattr(group, variable.limit))
+        return value
     return getattr(found, name.removeprefix("PYEXEC_").lower())
 
 

@@ -102,7 +102,7 @@ def _keeper_orders(settings: Settings, folder: StateFolder) -> KeeperOrders:
         budget=memory_together(sandboxes),
         limits=sandboxes.limits,
         ready=sandboxes.ready,
-        waiting=sandboxes.waiting,
+        waiting=sandboxes.waiting_for_room,
         patience=sandboxes.patience,
         preloaded=sandboxes.preloaded,
         waived=sandboxes.waived,

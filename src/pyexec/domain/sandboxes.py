@@ -87,7 +87,7 @@ class SandboxSettings:
         limits: The limits of one sandbox, which nobody who uses it can raise.
         together: The memory of all together, in bytes; None: three quarters of what there is.
         ready: How many are kept ready.
-        waiting: How many executions may wait until there is room for one more sandbox.
+        waiting_for_room: How many executions may wait until there is room for one more sandbox.
         patience: How long one waits for that at most, in seconds.
         packages: What can be imported, as requirements.
         preloaded: What is imported ahead; None: as much of `PRELOADED` as is installed.
@@ -100,7 +100,7 @@ class SandboxSettings:
     limits: SandboxLimits = field(default_factory=SandboxLimits)
     together: int | None = None
     ready: int = 2
-    waiting: int = 1000
+    waiting_for_room: int = 1000
     patience: float = 600.0
     packages: tuple[str, ...] = PACKAGES
     preloaded: tuple[str, ...] | None = None

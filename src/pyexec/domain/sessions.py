@@ -25,7 +25,7 @@ class SessionLimits:
         idle: How long one lives that nobody uses.
         lifetime: How long one lives at most.
         kept: How long the files of one that has ended are kept.
-        files: How many bytes the files of all sessions of one owner may come to, of those that have ended too.
+        workspaces: How many bytes the files of all sessions of one owner may come to, of those that have ended too.
     """
 
     live: int = 16
@@ -33,7 +33,7 @@ class SessionLimits:
     idle: float = 1800.0
     lifetime: float = DAY
     kept: float = 7 * DAY
-    files: int = 4096 * MEGABYTE
+    workspaces: int = 4096 * MEGABYTE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,7 @@ SANDBOX_VARIABLES: tuple[Variable, ...] = (
         default="1000",
         allowed="a whole number between 0 and 100000",
         read=whole(0, 100_000),
-        limit="waiting",
+        limit="waiting_for_room",
     ),
     Variable(
         name="PYEXEC_SANDBOXES_WAIT_SECONDS",

@@ -42,7 +42,7 @@ SESSION_VARIABLES: tuple[Variable, ...] = (
         default="4096",
         allowed="a whole number between 1 and 1000000000",
         read=whole(1, 10**9, MEGABYTE),
-        limit="files",
+        limit="workspaces",
     ),
     Variable(
         name="PYEXEC_SESSION_FILES_DAYS",

@@ -16,7 +16,7 @@ from pyexec.sandbox.ports import Launch
 from pyexec.storage.state_folder import StateFolder
 from tests.integration.engine import Engine
 
-HEADER = "# /// script\n# dependencies = ['evil']\n# requires-python = '<3.12'\n# ///\n"
+HEADER = "# /// script\n# dependencies = []\n# [tool.uv]\n# index-url = 'http://evil'\n# no-build = false\n# ///\n"
 
 
 class RecordingWall:

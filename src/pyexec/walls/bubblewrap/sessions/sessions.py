@@ -50,7 +50,7 @@ class Sessions:
         self._limits = limits
         self._homes = homes
         self._turnstile = turnstile
-        self._shares = Shares(limits.files)
+        self._shares = Shares(limits.workspaces)
         self._lock = threading.Condition()
         self._live: dict[Path, LiveSession] = {}
         self._sitter: Sitter | None = None
