@@ -42,7 +42,7 @@ def end(subject: str, issuer: str | None, *, remove_files: bool, as_json: bool) 
             hint="Give the URL as PYEXEC_AUTH_ISSUERS has it, letter by letter.",
         )
     principal = Principal(issuer=issuer or known[0], subject=subject)
-    configure_logging("warning", None, settings.environ)
+    configure_logging("warning", None, settings.environ, secrets=settings.secrets.values())
     services = open_services(settings)
     try:
         done = anyio.run(lambda: services.users.end(principal, remove_files=remove_files))

@@ -9,12 +9,14 @@ from pyexec.domain.errors import PyexecError
 
 _log = logging.getLogger(__name__)
 
+CATCH_UP_SECONDS = 10.0
+
 
 class Afterwards:
     """Does what it is given, one after the other, on a thread of its own. May be used from several threads."""
 
     def __init__(self) -> None:
-        self._work: queue.Queue[Callable[[], object] | None] = queue.Queue()
+        self._work: queue.SimpleQueue[Callable[[], object] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -27,8 +29,10 @@ class Afterwards:
             self._work.put(work)
 
     def catch_up(self) -> None:
-        """Wait until all has been done that was given up to now."""
-        self._work.join()
+        """Wait until all has been done that was given up to now, or for some seconds: a database may be away."""
+        done = threading.Event()
+        self.do(done.set)
+        done.wait(CATCH_UP_SECONDS)
 
     def close(self) -> None:
         """Do what is left, and end. What is given later is done by a thread that is started anew."""
@@ -42,11 +46,11 @@ class Afterwards:
     def _run(self) -> None:
         while True:
             work = self._work.get()
+            if work is None:
+                return
             try:
-                if work is None:
-                    return
                 work()
             except (PyexecError, OSError) as error:
                 _log.warning("something was not written down: %s", error)
-            finally:
-                self._work.task_done()
+            except Exception:  # noqa: BLE001 - what follows has to be done all the same
+                _log.exception("something was not written down")

@@ -43,13 +43,15 @@ class EndedUsers:
             self._since, self._seen = {}, 0
             return
         if seen != self._seen:
-            found = [read_json(path) for path in self.folder.glob("*.json")]
-            self._since = {
+            found = [read_json(self.folder / name) for name in os.listdir(self.folder) if name.endswith(".json")]
+            readable = [one for one in found if {"issuer", "subject", "ended_at"} <= one.keys()]
+            now = {
                 Principal(issuer=str(one["issuer"]), subject=str(one["subject"])).key: float(one["ended_at"])
-                for one in found
-                if {"issuer", "subject", "ended_at"} <= one.keys()
+                for one in readable
             }
-            self._seen = seen
+            # One that cannot be read is no reason to let somebody in again who was known to have been ended.
+            self._since = now if len(readable) == len(found) else {**self._since, **now}
+            self._seen = seen if len(readable) == len(found) else 0
 
     def ended_at(self, principal: Principal) -> float | None:
         """Return when somebody was ended, in seconds since the epoch, as far as was seen at the last look."""

@@ -146,6 +146,11 @@ class SessionFolder:
         with suppress(OSError):
             write_text(self.path / _SIZE, str(size))
 
+    def forget_size(self) -> None:
+        """Forget what was noted so."""
+        with suppress(OSError):
+            (self.path / _SIZE).unlink(missing_ok=True)
+
     def noted_size(self) -> int | None:
         """Return what was noted so."""
         with suppress(OSError, ValueError), open(self.path / _SIZE, "rb") as file:

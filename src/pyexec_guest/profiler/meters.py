@@ -23,6 +23,9 @@ class TimeMeter:
     unit = "seconds"
 
     def __init__(self, _folder: str) -> None:
+        # Where the clock is slow it would say so in the program's own output.
+        sampler: Any = importlib.import_module("pyinstrument.stack_sampler")
+        sampler.IGNORE_OVERHEAD_WARNING = True
         self._profiler: Any = importlib.import_module("pyinstrument").Profiler()
         self._samples = _Samples()
 

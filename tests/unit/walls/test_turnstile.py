@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from pyexec.domain.errors import SandboxesFullError, WallUnavailableError
+from pyexec.walls.bubblewrap import turnstile as turnstiles
 from pyexec.walls.bubblewrap.turnstile import Admission, Ticket, Turnstile
 
 
@@ -167,3 +168,19 @@ def test_one_that_cannot_be_made_keeps_nobody_from_the_next() -> None:
         asking.ask("one")
         asking.rooms.give_back(inside)
     assert asking.rooms.order == ["first", "one"]
+
+
+def test_who_waits_for_room_looks_now_and_then_and_not_all_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turnstiles, "LOOK_SECONDS", 0.2)
+    turnstile = Turnstile(most=10, patience=2.0)
+    tried: list[float] = []
+
+    def full(_admission: Admission) -> None:
+        tried.append(time.monotonic())
+        raise SandboxesFullError("There is no room.")
+
+    inside = turnstile.admit(Ticket("a"), lambda admission: admission)
+    with pytest.raises(SandboxesFullError):
+        turnstile.admit(Ticket("b"), full)
+    inside.gone()
+    assert len(tried) <= 2 + 2.0 / 0.2

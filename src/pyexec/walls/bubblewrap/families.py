@@ -135,20 +135,19 @@ class Families:
         """End a fork server that nobody has a sandbox of; tell whether there was one. Blocks for some 100 ms."""
         now = time.monotonic()
         with self._lock:
-            unused = [
-                key
-                for key, family in self._families.items()
-                if not family.taking and now - family.used_at > UNUSED_SECONDS and not family.sandboxes.is_in_use()
-            ]
-            if not unused:
-                return False
-            # The usual one only where there is no other.
-            first = min(unused, key=lambda key: (key[0] == self._usual, self._families[key].used_at))
-            family = self._families.pop(first)
-        self._retire([family])
-        while family.sandboxes.is_inhabited() and time.monotonic() - now < GONE_SECONDS:
-            time.sleep(GONE_LOOK_SECONDS)
-        return True
+            old = {key: one for key, one in self._families.items() if now - one.used_at > UNUSED_SECONDS}
+        # Asked without the lock: one whose fork server is just being started does not answer at once.
+        unused = [key for key, one in old.items() if not one.sandboxes.is_in_use()]
+        # The usual one only where there is no other.
+        for key in sorted(unused, key=lambda key: (key[0] == self._usual, old[key].used_at)):
+            family = old[key]
+            with self._lock:
+                if self._families.get(key) is not family or family.taking or family.used_at > now:
+                    continue
+                del self._families[key]
+            self._end_unused(family)
+            return True
+        return False
 
     def sandbox_at_once(self, environment: Path, folders: Sequence[Folder], room: Admission) -> Box | None:
         """Return a sandbox like `sandbox`, if one is ready; never blocks for long."""
@@ -254,6 +253,12 @@ class Families:
         return sandboxes
 
     # -- ending those that are not needed --------------------------------------------------------------------------
+
+    def _end_unused(self, family: _Family) -> None:
+        until = time.monotonic() + GONE_SECONDS
+        self._retire([family])
+        while family.sandboxes.is_inhabited() and time.monotonic() < until:
+            time.sleep(GONE_LOOK_SECONDS)
 
     def _retire(self, families: Sequence[_Family]) -> None:
         for family in families:

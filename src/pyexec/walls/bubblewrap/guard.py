@@ -55,6 +55,7 @@ class SandboxGuard(Guarding):
         self._ticket = Ticket(str(orders.get("owner") or ""))
         super().__init__(orders, connection)
         self._stay: Stay | None = None
+        self._over = threading.Lock()
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.loop.add_reader(self._woken, self._on_wake)
 
@@ -66,8 +67,10 @@ class SandboxGuard(Guarding):
             if self._stay is not None:
                 self._stay.close()
             self.loop.close()
-            for fd in (self._woken, self._waking):
-                os.close(fd)
+            with self._over:
+                for fd in (self._woken, self._waking):
+                    os.close(fd)
+                self._waking = -1
 
     def end(self, reason: str) -> None:
         """Have it end; may be called from any thread."""
@@ -270,8 +273,9 @@ class SandboxGuard(Guarding):
         os.read(self._woken, 4096)
 
     def _wake(self) -> None:
-        with suppress(BlockingIOError):
-            os.write(self._waking, b"\0")
+        with self._over, suppress(BlockingIOError):
+            if self._waking >= 0:
+                os.write(self._waking, b"\0")
 
 
 class _Waiting:

@@ -12,6 +12,7 @@ first byte they send says what they want:
 import fcntl
 import logging
 import os
+import resource
 import signal
 import socket
 import threading
@@ -109,16 +110,23 @@ class Keeper:
             with self._lock:
                 if self._ending or self._waiting >= WAITING:
                     return
-                self._waiting += 1
                 thread = threading.Thread(target=self._accept, name="connection")
+                try:
+                    thread.start()
+                except RuntimeError as error:  # There are too many; those that wait already go on.
+                    _log.warning("nobody more can wait for connections: %s", error)
+                    return
+                self._waiting += 1
                 self._threads.add(thread)
-            thread.start()
 
     def _accept(self) -> None:
         """Serve connections, one after the other, until there are others enough who wait for one."""
         while self._begin_serving(connection := self._next()):
             if connection is not None:
-                self._serve(connection)
+                try:
+                    self._serve(connection)
+                except Exception:  # noqa: BLE001 - others are served by this thread, and it counts
+                    _log.exception("a server was not served to the end")
             if not self._end_serving():
                 break
         with self._lock:
@@ -220,6 +228,9 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
         return TAKEN  # There is one already.
     if os.fork():
         return 0
+    # Each execution that waits or runs takes several descriptors.
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     os.ftruncate(lock, 0)
     os.write(lock, f"{os.getpid()}\n".encode())  # For people.
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.INFO)

@@ -210,11 +210,11 @@ class Turnstile:
             left = max(0.0, until - time.monotonic())
             ticket.called.wait(min(left, LOOK_SECONDS) if self._looker is ticket else left)
             with self._lock:
-                ticket.called.clear()
                 if self._looker is ticket:
                     self._looker, self._blocked = None, False
                     self._call_next()
                 mine, before = self._trying is ticket, self._left
+                ticket.called.clear()  # That it may be this one's turn has been heard now.
             if ticket.given_up:
                 raise SandboxesFullError("Nobody waits for it any more.")
             if mine:

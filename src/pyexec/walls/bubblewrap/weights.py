@@ -6,6 +6,9 @@ from contextlib import contextmanager
 
 from pyexec.walls.bubblewrap.boxes import Box
 
+LEFT_BEHIND = 0.02
+"""What threads and programs get that a cell has left running in its session, beside cells."""
+
 
 class Weights:
     """Gives sandboxes their weight while something runs in them. May be used from several threads."""
@@ -26,6 +29,7 @@ class Weights:
         finally:
             with self._lock:
                 boxes.remove(box)
+                box.weigh(LEFT_BEHIND)
                 _spread(boxes)
                 if not boxes:
                     del self._at_work[owner]

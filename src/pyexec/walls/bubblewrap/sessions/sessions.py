@@ -185,7 +185,7 @@ class Sessions:
             self._await_gone(live)
         workspace = self._homes.workspace(folder)
         try:
-            folder.note_size(workspace.used())
+            folder.forget_size()  # Whoever has it may write; it is measured again by who wants to know.
             yield workspace
         finally:
             workspace.close()
