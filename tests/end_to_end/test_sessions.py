@@ -91,6 +91,29 @@ async def test_an_end_is_an_error_with_its_reason_until_a_restart_is_asked_for(o
     )
 
 
+@pytest.mark.case("B047")
+async def test_half_a_surrogate_breaks_nothing_wherever_it_comes_from(own_server: Mcp) -> None:
+    printed = await cell(own_server, "halves", "print('\\udcff')")
+    assert (printed["status"], printed["stdout"].strip() != "") == ("completed", True)
+    raised = await cell(own_server, "halves", "raise Exception(chr(0xd8ff))")
+    assert (raised["exception"]["type"], raised["exception"]["message"]) == ("Exception", "\\ud8ff")
+    assert "dead" in (await cell(own_server, "halves", "'\\udead'"))["result"]
+    assert (await cell(own_server, "halves", "1 + 1"))["result"] == "2"
+
+
+@pytest.mark.case("B130")
+async def test_what_was_printed_before_a_time_out_is_told_and_nothing_after_it(own_server: Mcp) -> None:
+    code = "import time\nn = 0\nwhile True:\n    print(n, flush=True)\n    n += 1\n    time.sleep(0.05)"
+    ended = await cell(own_server, "endless", code, timeout_seconds=1)
+    assert ended["status"] == "timed_out"
+    last = int((await cell(own_server, "endless", "n"))["result"])
+    lines = ended["stdout"].split()
+    assert lines == [str(number) for number in range(len(lines))]
+    assert last - 1 <= len(lines) <= last + 1
+    later = await call(own_server, "get_job_output", job_id=ended["job_id"])
+    assert later["stdout"] == ended["stdout"]
+
+
 async def test_a_closed_session_is_gone_with_its_files(own_server: Mcp) -> None:
     await cell(own_server, "closes", "open('kept.txt', 'w').write('x')")
     await call(own_server, "close_session", session_id="closes")

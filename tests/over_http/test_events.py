@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import httpx2
+import pytest
 
 from tests.helpers.over_http import Server
 from tests.helpers.waiting import eventually
@@ -90,6 +91,16 @@ for byte in "aé€𝄞".encode():
         for number, event in enumerate(events[:-1]):
             rest = await http.get(f"/executions/{job_id}/events", headers={"Last-Event-ID": event["id"]})
             assert printed(parse(rest.text)) == printed(events[number + 1 :])
+
+
+@pytest.mark.case("B057")
+async def test_what_some_take_for_the_end_of_a_line_is_none(server: Server, work: Path) -> None:
+    text = "a\u2028b\u2029c\u0085d\x0be\x0cf"
+    job_id = await start(server, work, f"print({text!r})")
+    async with server.http() as http:
+        events = parse((await http.get(f"/executions/{job_id}/events")).text)
+    assert printed(events) == f"{text}\n"
+    assert [event["event"] for event in events].count("end") == 1
 
 
 async def test_an_unknown_job_and_a_cursor_that_is_none_are_refused(server: Server, work: Path) -> None:

@@ -25,6 +25,9 @@ PING_SECONDS = 15
 ENDED = ".end"
 """Follows the cursor in the id of the last event, so that who comes back with it is told to stop."""
 
+# Some readers take these for the end of a line; JSON may hold them, and as escapes they are what they were.
+_ESCAPES = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
 
 def execution_events(
     subscriptions: Callable[[], Awaitable[Subscriptions]], principal_of: Callable[[Request], Principal]
@@ -81,4 +84,4 @@ def _event(step: Step) -> ServerSentEvent:
 
 def _made(name: str, event_id: str, data: dict[str, Any]) -> ServerSentEvent:
     told = {key: value for key, value in data.items() if value is not None}
-    return ServerSentEvent(json.dumps(told, ensure_ascii=False), event=name, id=event_id)
+    return ServerSentEvent(json.dumps(told, ensure_ascii=False).translate(_ESCAPES), event=name, id=event_id)
