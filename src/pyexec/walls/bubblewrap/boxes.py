@@ -70,7 +70,7 @@ class Box:
             self.group.limit_cpu()
 
     def weigh(self, share: float) -> None:
-        """Give it this part, at most 1, of the processor time that others get where there is not enough for all."""
+        """Give it this many times, at most 100, the processor time of others where there is not enough for all."""
         if self.group is None or self._closed or share == self._share:
             return
         with suppress(OSError):  # It has just gone; or has as much as the others.

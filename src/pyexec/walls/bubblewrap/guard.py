@@ -34,6 +34,7 @@ from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
 from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
+from pyexec.walls.bubblewrap.weights import BEGINNING_SECONDS
 
 CLOSE_SECONDS = 10.0
 NEWS_SECONDS = 0.2
@@ -55,6 +56,7 @@ class SandboxGuard(Guarding):
         self._ticket = Ticket(str(orders.get("owner") or ""))
         super().__init__(orders, connection)
         self._stay: Stay | None = None
+        self._settle_at: float | None = None
         self._over = threading.Lock()
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.loop.add_reader(self._woken, self._on_wake)
@@ -121,7 +123,16 @@ class SandboxGuard(Guarding):
             return self.cancelled()
         self._stay = stay
         with self._house.weights.at_work(self._ticket.owner, stay.box):
+            self._settle_at = time.monotonic() + BEGINNING_SECONDS
+            self.loop.add_timer(self._settle)
             return self._run_in(stay)
+
+    def _settle(self, now: float) -> float | None:
+        """See that it has the weight of one that has begun a while ago, when it has; return when that will be."""
+        if self._settle_at is not None and now >= self._settle_at and self._stay is not None:
+            self._settle_at = None
+            self._house.weights.settle(self._ticket.owner, self._stay.box)
+        return self._settle_at
 
     def _run_in(self, stay: Stay) -> dict[str, Any]:
         box = stay.box

@@ -90,7 +90,7 @@ class Group(Protocol):
         ...
 
     def weigh(self, share: float) -> None:
-        """Give it this part, at most 1, of what others get where there is not enough processor time for all.
+        """Give it this many times, at most 100, what others get where there is not enough processor time for all.
 
         Raises:
             OSError: It cannot be given that.

@@ -1,0 +1,52 @@
+"""Who gets how much processor time where there is not enough for all."""
+
+from typing import cast
+
+import pytest
+
+from pyexec.walls.bubblewrap.boxes import Box
+from pyexec.walls.bubblewrap.weights import BEGINNING, LEFT_BEHIND, Weights
+
+
+class Weighed:
+    """Knows the weight that it was given last."""
+
+    def __init__(self) -> None:
+        self.share = 1.0
+
+    def weigh(self, share: float) -> None:
+        self.share = share
+
+
+def boxes(count: int) -> tuple[list[Weighed], list[Box]]:
+    made = [Weighed() for _ in range(count)]
+    return made, [cast("Box", one) for one in made]
+
+
+def test_the_sandboxes_of_one_owner_share_what_another_has_for_one() -> None:
+    weights, (seen, (first, second, other)) = Weights(), boxes(3)
+    with weights.at_work("a", first), weights.at_work("a", second), weights.at_work("b", other):
+        for owner, box in (("a", first), ("a", second), ("b", other)):
+            weights.settle(owner, box)
+        assert [one.share for one in seen] == [0.5, 0.5, 1.0]
+
+
+def test_what_has_just_begun_counts_more_until_it_has_settled() -> None:
+    weights, (seen, (old, new)) = Weights(), boxes(2)
+    with weights.at_work("a", old):
+        weights.settle("a", old)
+        with weights.at_work("a", new):
+            assert [one.share for one in seen] == [0.5, BEGINNING / 2]
+            weights.settle("a", new)
+            assert [one.share for one in seen] == [0.5, 0.5]
+
+
+def test_what_a_cell_leaves_running_has_the_least_and_the_others_have_theirs_again() -> None:
+    weights, (seen, (staying, leaving)) = Weights(), boxes(2)
+    with weights.at_work("a", staying):
+        weights.settle("a", staying)
+        with pytest.raises(KeyError), weights.at_work("a", leaving):
+            raise KeyError
+        assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
+        weights.settle("a", leaving)  # Late, as its clock is another's.
+        assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
