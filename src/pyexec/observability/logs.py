@@ -145,7 +145,7 @@ class _SharedFileHandler(logging.handlers.RotatingFileHandler):
                 self._inode = os.fstat(stream.fileno()).st_ino
             stream.write(line)
             self.flush()
-        except Exception:  # noqa: BLE001
+        except Exception:  # noqa: BLE001 - as every handler of logging: what cannot be written down stops nobody
             self.handleError(record)
 
     def _look(self) -> os.stat_result | None:
