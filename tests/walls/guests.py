@@ -12,7 +12,7 @@ from pyexec.sandbox.turns import read_turn
 from pyexec.walls.bubblewrap.boxes import Box, Ending
 from pyexec_guest import log
 from pyexec_guest.keeper.connection import GuestConnection
-from pyexec_guest.keeper.guest import GuestLink
+from pyexec_guest.keeper.guest import GuestLink, turn_request
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
 from tests.guest.guests import Cell, Driven
@@ -82,7 +82,7 @@ def guard(box: Box, folder: Path, code: str, *, seconds: float = END_SECONDS, **
     link = GuestLink(
         loop,
         str(folder),
-        {"code": code, **request},
+        turn_request({"code": code, **request}),
         lambda: [pump.catch_up() for pump in pumps],
         lambda _kind: None,
         connection=GuestConnection(box.sandbox.socket),

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from pyexec.storage.json_files import read_json, write_json
+from pyexec.storage.json_files import read_json, write_text
 
 ANSWER = "environment.json"
 
@@ -123,7 +123,12 @@ def read_answer(folder: Path) -> Answer:
 
 def write_answer(folder: Path, answer: Answer) -> None:
     """Put the answer into an execution's folder."""
-    write_json(folder / ANSWER, {name: value for name, value in asdict(answer).items() if value is not None})
+    write_text(folder / ANSWER, answer_text(answer))
+
+
+def answer_text(answer: Answer) -> str:
+    """Return what is put there."""
+    return json.dumps({name: value for name, value in asdict(answer).items() if value is not None})
 
 
 def _frozen(value: Any) -> Any:

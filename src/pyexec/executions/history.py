@@ -8,7 +8,7 @@ from pyexec.domain.executions import Execution
 from pyexec.domain.principals import Principal
 from pyexec.domain.turns import Turn
 from pyexec.environments.store import EnvironmentStore
-from pyexec.executions.placing import INLINE_NAME
+from pyexec.executions.placing import CODE
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.turns import read_turn
 from pyexec.sessions.cells import Cell, SessionEnvironment
@@ -57,7 +57,7 @@ class ExecutionsOfSessions:
     def _cell(self, number: int, execution: Execution) -> Cell:
         folder = self.folder.execution(execution.id)
         try:
-            code = (folder / "code" / INLINE_NAME).read_text("utf-8", "replace")
+            code = (folder / CODE).read_text("utf-8", "replace")
         except OSError:
             code = "# The source of this cell is not kept any more."
         turn = read_turn(folder)

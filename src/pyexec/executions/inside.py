@@ -17,8 +17,7 @@ from pyexec.domain.principals import Principal
 from pyexec.domain.progress import Progress
 from pyexec.domain.text import legible
 from pyexec.executions.requests import check_text
-from pyexec.executions.settling import Settler
-from pyexec.executions.submission import ID_BYTES
+from pyexec.executions.settling import ID_BYTES, Settler
 from pyexec.sandbox.inside import InsideGuard, OnStop
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import ExecutionStore

@@ -11,7 +11,8 @@ from pyexec.executions.requests import CheckedRequest
 from pyexec.sandbox.inline import leading_to
 from pyexec.storage import artifacts
 
-INLINE_NAME = "script.py"
+CODE = "code/script.py"
+"""Where inline code lies in an execution's folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,17 @@ def place(folder: Path, checked: CheckedRequest, env: dict[str, str], most: int)
     return Placed(script=script, program=program, harness=harness)
 
 
+def foreseen(folder: Path, checked: CheckedRequest) -> Placed:
+    """Return where inline code will be; nothing is made yet."""
+    source = source_bytes(checked.request.script_content or "")
+    return Placed(script=folder / CODE, program=Program(header_source=source), harness=checked.request.harness)
+
+
+def source_bytes(code: str) -> bytes:
+    """Return the bytes of inline code."""
+    return code.encode("utf-8", "surrogatepass")
+
+
 def source_of(checked: CheckedRequest) -> str:
     """Return what is run, as the record tells it."""
     if checked.request.module is not None:
@@ -57,10 +69,9 @@ def _placed_source(folder: Path, checked: CheckedRequest, most: int) -> tuple[Pa
         return checked.script, read_program(checked.script, most)
     if checked.request.script_content is None:
         return None, Program()
-    source = checked.request.script_content.encode("utf-8", "surrogatepass")
-    code = folder / "code"
-    code.mkdir(mode=0o700)
-    script = code / INLINE_NAME
+    source = source_bytes(checked.request.script_content)
+    script = folder / CODE
+    script.parent.mkdir(mode=0o700)
     script.write_bytes(source)
     return script, Program(header_source=source)
 

@@ -1,11 +1,11 @@
 """Submit, wait, read, stop: everything that can be done with an execution."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 from anyio.to_thread import run_sync
@@ -20,12 +20,14 @@ from pyexec.domain.text import legible
 from pyexec.domain.turns import Turn
 from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.observing import ExecutionObserver
-from pyexec.executions.settling import Settler
-from pyexec.executions.submission import ID_BYTES, Submitter
+from pyexec.executions.settling import ID_BYTES, Settler
+from pyexec.executions.submission import Submitter
+from pyexec.executions.submitted import Submitted
 from pyexec.executions.waiting import standing_in_line
 from pyexec.observability.requests import note_execution
-from pyexec.sandbox.keepers import StopMode, connect
-from pyexec.sandbox.turns import read_turn
+from pyexec.sandbox.keepers import KeeperConnection, StopMode, connect
+from pyexec.sandbox.observations import as_told
+from pyexec.sandbox.turns import read_turn, turn_of
 from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, read_artifact
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
@@ -81,16 +83,21 @@ class ExecutionService:
 
     async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
         """See `Submitter.submit`."""
+        with closing(await self.submit_to_wait(principal, request)) as submitted:
+            return submitted.execution
+
+    async def submit_to_wait(self, principal: Principal, request: ExecutionRequest) -> Submitted:
+        """Do the same for who goes on to wait for it here; see `wait_for_submitted`."""
         try:
-            execution = await self._submitter.submit(principal, request)
+            submitted = await self._submitter.submit(principal, request)
         except PyexecError as error:
             if self._observer is not None:
                 await run_sync(self._observer.refused, principal, request, error.code)
             raise
-        note_execution(execution.id)
+        note_execution(submitted.execution.id)
         if self._observer is not None:
-            await run_sync(self._observer.submitted, principal, execution, request)
-        return execution
+            await run_sync(self._observer.submitted, principal, submitted.execution, request)
+        return submitted
 
     async def get(self, principal: Principal, execution_id: str) -> Execution:
         """Return an execution as it stands now.
@@ -111,17 +118,36 @@ class ExecutionService:
 
     async def wait_for(self, execution: Execution, seconds: float | None, watcher: Watcher | None = None) -> Execution:
         """Do the same for an execution as it was last seen."""
-        folder = self._folder.execution(execution.id)
+        with closing(Submitted(execution)) as submitted:
+            return await self.wait_for_submitted(submitted, seconds, watcher)
+
+    async def wait_for_submitted(
+        self, submitted: Submitted, seconds: float | None, watcher: Watcher | None = None
+    ) -> Execution:
+        """Do the same for one that was submitted here, whose keeper says of itself when it has ended."""
         with anyio.move_on_after(seconds):
-            while not execution.ended:
-                async with connect(folder) as keeper:
-                    while keeper is not None and (message := await keeper.next()) is not None:
-                        if watcher is not None:
-                            watcher(str(message.get("phase") or message.get("t")))
-                execution = await run_sync(self._settler.settle_soon, execution)
-                if not execution.ended:  # The keeper is coming or going: its traces settle in a moment.
-                    await anyio.sleep(PAUSE_SECONDS)
-        return await self._observed(execution)
+            while not submitted.execution.ended:
+                await self._hear(submitted, watcher)
+        submitted.execution = await self._observed(submitted.execution)
+        return submitted.execution
+
+    async def _hear(self, submitted: Submitted, watcher: Watcher | None) -> None:
+        """Listen to an execution's keeper until it falls silent."""
+        execution = submitted.execution
+        if submitted.keeper is None:
+            async with connect(self._folder.execution(execution.id)) as keeper:
+                told = None if keeper is None else await _heard(keeper, watcher)
+        else:
+            told = await _heard(submitted.keeper, watcher)
+            submitted.close()
+        observation = None if told is None else as_told(told)
+        if observation is not None and observation.is_plain:
+            submitted.ended = told
+            submitted.execution = self._settler.settle_told(execution, observation)
+            return
+        submitted.execution = await run_sync(self._settler.settle_soon, execution)
+        if not submitted.execution.ended:  # The keeper is coming or going: its traces settle in a moment.
+            await anyio.sleep(PAUSE_SECONDS)
 
     async def follow(self, principal: Principal, execution_id: str, *, to_end: bool = True) -> AsyncIterator[Piece]:
         """Yield what an execution has printed so far, as raw bytes; and `to_end` what it prints until it has ended.
@@ -202,18 +228,18 @@ class ExecutionService:
         """
         return await run_sync(self._result, execution, self.output_budget(max_bytes))
 
-    async def cell_of(self, execution: Execution, max_bytes: int | None) -> CellReading:
+    async def cell_of(self, submitted: Submitted, max_bytes: int | None) -> CellReading:
         """Return what there is to be told of an execution, as it was last seen, that was a turn of a guest.
 
         Raises:
             InvalidArgumentError: `max_bytes` is not allowed.
         """
-        return await run_sync(self._cell, execution, self.output_budget(max_bytes))
+        budget = self.output_budget(max_bytes)
+        return _cell_told(submitted) or await run_sync(self._cell, submitted.execution, budget)
 
     def as_submitted(self, execution: Execution) -> Reading:
         """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""
-        nothing = StreamText(text="", next_offset=0, total=0)
-        return Reading(execution=execution, output=Output(stdout=nothing, stderr=nothing))
+        return _silent(execution)
 
     async def newest(
         self, principal: Principal, *, states: Collection[State] | None, limit: int
@@ -354,7 +380,7 @@ class ExecutionService:
     # -- observing -------------------------------------------------------------------------------------------------
 
     async def _require(self, principal: Principal, execution_id: str) -> Execution:
-        execution = await run_sync(self._store.get, principal.key, execution_id)
+        execution = await run_sync(self._settler.find, principal.key, execution_id)
         if execution is None:
             raise NotFoundError(
                 f"There is no job {execution_id[:64]!r}.",
@@ -364,6 +390,31 @@ class ExecutionService:
 
     async def _observed(self, execution: Execution) -> Execution:
         return execution if execution.ended else await run_sync(self._settler.settle, execution)
+
+
+async def _heard(keeper: KeeperConnection, watcher: Watcher | None) -> Mapping[str, Any] | None:
+    """Return what a keeper says when the outcome is written; None if it ends without a word."""
+    while (message := await keeper.next()) is not None:
+        if message.get("t") == "ended":
+            return message
+        if watcher is not None:
+            watcher(str(message.get("phase") or message.get("t")))
+    return None
+
+
+def _cell_told(submitted: Submitted) -> CellReading | None:
+    """Return what a keeper has told with the end, if that is all there is."""
+    frames = (submitted.ended or {}).get("frames")
+    if submitted.environment is None or not isinstance(frames, list):
+        return None
+    turn = turn_of(cast("list[dict[str, Any]]", frames))
+    return CellReading(reading=_silent(submitted.execution), environment=submitted.environment, turn=turn, artifacts=())
+
+
+def _silent(execution: Execution) -> Reading:
+    """Return the reading of an execution that has printed nothing."""
+    nothing = StreamText(text="", next_offset=0, total=0)
+    return Reading(execution=execution, output=Output(stdout=nothing, stderr=nothing))
 
 
 async def _in_thread(pieces: Iterator[Piece]) -> AsyncIterator[Piece]:

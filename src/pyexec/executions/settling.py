@@ -18,6 +18,8 @@ from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
+ID_BYTES = 16
+_DIGITS = frozenset("0123456789abcdef")
 FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
 
 
@@ -38,6 +40,7 @@ class Settler:
 
     def settle_active(self, owner: str) -> list[Execution]:
         """Settle all that was not known to have ended; return it as it stands now, oldest first."""
+        self.catch_up()
         active = self._store.active(owner)
         if self._adopt(owner, {execution.id for execution in active}):
             active = self._store.active(owner)
@@ -62,6 +65,27 @@ class Settler:
         else:
             self._note(execution, observed)
         return observed
+
+    def settle_told(self, execution: Execution, observation: Observation) -> Execution:
+        """Do the same with what its keeper has said of its end. Does not block."""
+        observed = _apply(execution, observation)
+        self._afterwards.do(lambda: self._note(execution, observed))
+        return observed
+
+    def note_begun(self, execution: Execution) -> None:
+        """Note down soon what has a keeper, and a folder that says so. Does not block."""
+        self._afterwards.do(lambda: self._store.add(execution))
+
+    def find(self, owner: str, execution_id: str) -> Execution | None:
+        """Return an execution of an owner as it was last noted down, or else as its folder says it was submitted."""
+        found = self._store.get(owner, execution_id)
+        if found is None and is_id(execution_id):
+            self.catch_up()
+            submitted = read_descriptor(self._folder.execution(execution_id))
+            if submitted is not None and submitted.owner == owner:
+                self._store.add_missing([submitted])
+            found = self._store.get(owner, execution_id)
+        return found
 
     def catch_up(self) -> None:
         """Wait until the index says all that has been seen here."""
@@ -106,6 +130,11 @@ class Settler:
                 said = replace(outcome, reason=answer.failure, detail=answer.failure_detail)
                 return replace(execution, outcome=said)
         return execution
+
+
+def is_id(text: str) -> bool:
+    """Tell whether text could be the id of an execution."""
+    return len(text) == 2 * ID_BYTES and set(text) <= _DIGITS
 
 
 def _apply(execution: Execution, observation: Observation) -> Execution:

@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,26 +13,27 @@ from pyexec.domain.errors import PyexecError, QueueFullError, RecordsUnavailable
 from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
-from pyexec.domain.text import legible
 from pyexec.environments.asking import RunPlan
-from pyexec.environments.credentials import masked
-from pyexec.environments.orders import Answer, write_answer
+from pyexec.environments.orders import ANSWER, Answer, answer_text, write_answer
 from pyexec.environments.variables import child_environment
-from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed, told
+from pyexec.executions.harnesses import companion_folder
 from pyexec.executions.keeping import keep_inline_code
-from pyexec.executions.placing import place, source_of
+from pyexec.executions.launching import Planned, answer_of, launch_of, new_record
+from pyexec.executions.placing import CODE, foreseen, place, source_bytes
 from pyexec.executions.requests import CheckedRequest, check_request
-from pyexec.executions.settling import Settler
+from pyexec.executions.settling import ID_BYTES, Settler
+from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import LOCK, claim, ids_in
-from pyexec.sandbox.keepers import kill
-from pyexec.sandbox.ports import Launch, Line, Preparing
+from pyexec.sandbox.keepers import KeeperConnection, kill
+from pyexec.sandbox.ports import Line
 from pyexec.scripts.autosaved import AutosavedScripts
-from pyexec.storage.descriptors import write_descriptor
+from pyexec.storage.descriptors import DESCRIPTOR, descriptor, write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
-ID_BYTES = 16
+MOST_AT_ONCE = 64 * 1024
+"""A turn with more characters of code is handed over as what may have to wait."""
 
 
 class Submitter:
@@ -62,10 +62,11 @@ class Submitter:
         self._environ = environ
         self._directory = directory
 
-    async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
+    async def submit(self, principal: Principal, request: ExecutionRequest) -> Submitted:
         """Start an execution, or put it in line; it is guarded, and survives this process, when this returns.
 
-        A repeated `request_id` starts nothing and returns the execution of the first call.
+        What is returned is the caller's to close. A repeated `request_id` starts nothing and returns the execution of
+        the first call.
 
         Raises:
             InvalidArgumentError: A value is not allowed.
@@ -85,22 +86,21 @@ class Submitter:
         except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
             return await self.submit(principal, request)
 
-    def _submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
+    def _submit(self, principal: Principal, request: ExecutionRequest) -> Submitted:
         way = self._way(request)
-        ready = self._make_ready(principal, request, way)
-        if isinstance(ready, Execution):
-            return ready
-        try:
-            plan = way.plan(ready)
-            companions = self._companions(ready)
-            execution = _new_record(principal, ready, plan, way.directory(ready.checked))
-            self._start(execution, ready, plan, companions, way)
-        except BaseException:
-            _discard(ready.folder)
-            raise
+        way.check(request)
+        checked = check_request(request, self._limits, self._directory)
+        if checked.request.request_id is not None:
+            known = self._store.by_request(principal.key, checked.request.request_id)
+            if known is not None:
+                return Submitted(known if known.ended else self._settler.settle(known))
+        self._require_capacity(principal)
+        ready = self._make_ready(principal, checked, way)
+        submitted = (self._begin(ready, way) if may_begin(ready) else None) or self._hand_over(ready, way)
         if request.script_content:  # Not before: nobody shall wait for this.
-            keep_inline_code(self._autosaved, execution, request, ready.placed.program.header_source)
-        return execution
+            code = source_bytes(request.script_content)
+            keep_inline_code(self._autosaved, submitted.execution, request, code)
+        return submitted
 
     def _way(self, request: ExecutionRequest) -> Way:
         if not request.sandboxed:
@@ -112,25 +112,12 @@ class Submitter:
             )
         return self._in_sandboxes
 
-    def _make_ready(self, principal: Principal, request: ExecutionRequest, way: Way) -> Execution | Ready:
-        """Check a request and put its source into a folder; or return the execution that it repeats."""
-        way.check(request)
-        checked = check_request(request, self._limits, self._directory)
-        if checked.request.request_id is not None:
-            known = self._store.by_request(principal.key, checked.request.request_id)
-            if known is not None:
-                return known if known.ended else self._settler.settle(known)
-        self._require_capacity(principal)
-        session = way.enter(principal.key, request)
-        measured = request.harness is not None and request.harness.instructions is not None
-        env = self._child_environment(checked, measured=measured)
+    def _make_ready(self, principal: Principal, checked: CheckedRequest, way: Way) -> Ready:
+        session = way.enter(principal.key, checked.request)
+        harness = checked.request.harness
+        env = self._child_environment(checked, measured=harness is not None and harness.instructions is not None)
         execution_id = secrets.token_hex(ID_BYTES)
         folder = self._folder.execution(execution_id)
-        try:
-            placed = place(folder, checked, env, self._limits.source)
-        except PyexecError:
-            _discard(folder)
-            raise
         return Ready(
             id=execution_id,
             owner=principal.key,
@@ -138,13 +125,52 @@ class Submitter:
             env=env,
             folder=folder,
             lock=folder / LOCK,
-            placed=placed,
+            placed=foreseen(folder, checked),
             session=session,
         )
 
-    def _companions(self, main: Ready) -> list[tuple[Ready, RunPlan]]:
+    # -- where it need not wait ------------------------------------------------------------------------------------
+
+    def _begin(self, ready: Ready, way: Way) -> Submitted | None:
+        """Have a turn begin that need not wait for anything; None where it has to."""
+        plan = way.plan(ready)
+        if plan.prepare is not None or plan.package_folder is not None:
+            return None
+        execution = new_record(ready, plan, way.directory(ready.checked))
+        answer = answer_of(plan) if plan.environment is not None else Answer()
+        files = [(CODE, ready.checked.request.script_content or ""), (DESCRIPTOR, descriptor(execution))]
+        if plan.environment is not None:
+            files.append((ANSWER, answer_text(answer)))
+        lines = tuple(Line(folder=folder, entry=None, slots=slots) for folder, slots in self._lines_of(ready))
+        keeper = way.wall.begin(launch_of(ready, plan, way, lines, self._limits, files=tuple(files)))
+        if keeper is None:
+            return None
+        self._settler.note_begun(execution)
+        return Submitted(execution, keeper, answer)
+
+    def _lines_of(self, ready: Ready) -> list[tuple[Path, int]]:
+        """Return the lines that an execution stands in, one after the other, and how many of each may run at once."""
+        own = (self._folder.queue(ready.owner), self._limits.concurrent)
+        return [own] if ready.session is None else [(ready.session.folder.queue, 1), own]
+
+    # -- where it may have to --------------------------------------------------------------------------------------
+
+    def _hand_over(self, ready: Ready, way: Way) -> Submitted:
+        try:
+            placed = place(ready.folder, ready.checked, ready.env, self._limits.source)
+            ready = replace(ready, placed=placed)
+            plan = way.plan(ready)
+            companions = self._companions(ready)
+            execution = new_record(ready, plan, way.directory(ready.checked))
+            keeper = self._start(execution, ready, plan, companions, way)
+        except BaseException:
+            _discard(ready.folder)
+            raise
+        return Submitted(execution, keeper)
+
+    def _companions(self, main: Ready) -> list[Planned]:
         """Do the same for the programs that its harness runs besides, which are parts of the same execution."""
-        found: list[tuple[Ready, RunPlan]] = []
+        found: list[Planned] = []
         harness = main.checked.request.harness or Harness()
         for number, request in enumerate(harness.companions, 1):
             checked = check_request(request, self._limits, self._directory)
@@ -154,7 +180,7 @@ class Submitter:
             ready = replace(main, checked=checked, env=env, folder=folder, placed=placed)
             plan = self._on_this_machine.plan(ready)
             if plan.prepare is None:
-                write_answer(folder, _answer(plan))
+                write_answer(folder, answer_of(plan))
             found.append((ready, plan))
         return found
 
@@ -183,23 +209,24 @@ class Submitter:
         return env
 
     def _start(
-        self, execution: Execution, ready: Ready, plan: RunPlan, companions: list[tuple[Ready, RunPlan]], way: Way
-    ) -> None:
+        self, execution: Execution, ready: Ready, plan: RunPlan, companions: list[Planned], way: Way
+    ) -> KeeperConnection:
         write_descriptor(ready.folder, execution)
         if (plan.prepare is None or plan.prepare.only_tools) and (
             plan.environment is not None or execution.dependencies is not None
         ):
-            write_answer(ready.folder, _answer(plan))
-        queue = self._folder.queue(execution.owner)
-        held = claim(ready.folder, ready.session.folder.queue if ready.session else queue, execution.id)
-        lines = (Line(folder=queue, entry=None if ready.session else held.entry, slots=self._limits.concurrent),)
-        if ready.session:
-            lines = (Line(folder=ready.session.folder.queue, entry=held.entry, slots=1), *lines)
-        launch = self._launch(ready, plan, companions, way, lines, held.lock_fd)
+            write_answer(ready.folder, answer_of(plan))
+        (folder, slots), *others = self._lines_of(ready)
+        held = claim(ready.folder, folder, execution.id)
+        lines = (
+            Line(folder=folder, entry=held.entry, slots=slots),
+            *(Line(folder=one, entry=None, slots=many) for one, many in others),
+        )
+        launch = launch_of(ready, plan, way, lines, self._limits, companions=companions)
         try:
             if execution.request_id is not None:  # Whoever makes the same call must find it.
                 self._store.add(execution)
-            way.wall.launch(launch)
+            keeper = way.wall.launch(launch, held.lock_fd)
         except PyexecError:
             if execution.request_id is not None:
                 with suppress(RecordsUnavailableError):  # Then the record will be found without its folder.
@@ -211,98 +238,24 @@ class Submitter:
             try:
                 self._store.add(execution)
             except PyexecError:
+                keeper.close()
                 kill(ready.folder, "It could not be noted down.")
                 raise
-
-    def _launch(
-        self,
-        ready: Ready,
-        plan: RunPlan,
-        companions: list[tuple[Ready, RunPlan]],
-        way: Way,
-        lines: tuple[Line, ...],
-        lock_fd: int,
-    ) -> Launch:
-        half = self._limits.kept_output // 2
-        harness = ready.placed.harness or Harness()
-        programs = [(ready, plan), *companions]
-        instructions = told(harness, ready.folder, [_planned(*one) for one in programs])
-        session = ready.session
-        return Launch(
-            execution_id=ready.id,
-            owner=ready.owner,
-            folder=ready.folder,
-            lines=lines,
-            session=None if session is None else {"folder": str(session.folder.path)},
-            keeper=None if session is None or session.session.keeper is None else Path(session.session.keeper),
-            folders=way.folders(ready),
-            usual=plan.usual,
-            lock_fd=lock_fd,
-            argv=framed(plan.argv, harness),
-            python_at=len(harness.before),
-            guest=way.turn(ready) if harness.guest or ready.checked.request.sandboxed else None,
-            prepare=tuple(
-                Preparing(argv=planned.prepare.argv, env=way.build_environ(one), stdin=planned.prepare.stdin)
-                for one, planned in programs
-                if planned.prepare is not None
-            ),
-            prepare_timeout=self._limits.prepare_timeout,
-            cwd=str(ready.checked.directory),
-            env=way.environ(ready),
-            stdin=ready.checked.request.stdin if instructions is None else instructions,
-            timeout=ready.checked.request.timeout_seconds,
-            head_bytes=half,
-            tail_bytes=self._limits.kept_output - half,
-        )
+        return keeper
 
 
-def _new_record(principal: Principal, ready: Ready, plan: RunPlan, directory: str) -> Execution:
-    checked, program = ready.checked, ready.placed.program
-    request = checked.request
-    kept = () if program.result is None else (_kept(ready.id, program.result),)
-    return Execution(
-        id=ready.id,
-        owner=principal.key,
-        state="pending",
-        kind="notebook" if program.tools and request.kind == "script" else request.kind,
-        label=None if request.label is None else legible(request.label),
-        request_id=request.request_id,
-        directory=directory,
-        source=source_of(checked),
-        strategy=plan.strategy,
-        python=legible(plan.python),
-        python_version=plan.python_version,
-        notes=(*plan.notes, *kept),
-        dependencies=None if request.dependencies is None else tuple(masked(one) for one in request.dependencies),
-        timeout_seconds=request.timeout_seconds,
-        stream=request.stream,
-        session=ready.session.session.id if ready.session else None,
-        created_at=time.time(),
+def may_begin(ready: Ready) -> bool:
+    """Tell whether something may be a turn that need not wait: a cell, in a session that lives or in none."""
+    request = ready.checked.request
+    return (
+        request.sandboxed
+        and request.harness is not None
+        and request.harness.guest
+        and request.request_id is None
+        and not request.dependencies
+        and len(request.script_content or "") <= MOST_AT_ONCE
+        and (ready.session is None or ready.session.session.state == "live")
     )
-
-
-def _answer(plan: RunPlan) -> Answer:
-    """Return what a run without preparation would have been told by it."""
-    return Answer(
-        digest=plan.environment.digest if plan.environment else None,
-        python_version=plan.python_version,
-        packages=plan.packages,
-        package_folder=str(plan.package_folder) if plan.package_folder else None,
-    )
-
-
-def _planned(ready: Ready, plan: RunPlan) -> PlannedProgram:
-    return PlannedProgram(
-        plan=plan,
-        env=ready.env,
-        directory=ready.checked.directory,
-        folder=ready.folder,
-        stdin=ready.checked.request.stdin,
-    )
-
-
-def _kept(execution_id: str, name: str) -> str:
-    return f"With its outputs it is kept as job-file://{execution_id}/{name}."
 
 
 def _discard(folder: Path) -> None:

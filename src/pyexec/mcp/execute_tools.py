@@ -2,6 +2,7 @@
 
 import base64
 import time
+from contextlib import closing
 from typing import Annotated, NamedTuple
 
 from fastmcp import Context, FastMCP
@@ -18,7 +19,7 @@ from pyexec.mcp.answers import answer, has_error
 from pyexec.mcp.rendering_execute import render_python
 from pyexec.mcp.results_execute import PythonResult
 from pyexec.mcp.run_tools import RUNS_CODE
-from pyexec.mcp.running import Desk, run_for
+from pyexec.mcp.running import Desk, submit_and_wait
 from pyexec.mcp.views_execute import PICTURES, is_picture, picture_part, python_result
 from pyexec.sandbox.guest import GUEST_MAIN
 
@@ -145,9 +146,9 @@ async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked
     async def work() -> PythonResult:
         service = (await desk.services.get()).executions
         service.output_budget(asked.max_output_bytes)  # Refused before anything runs, not when the output is there.
-        execution = await run_for(desk, context, request, asked.wait_seconds)
-        cell = await service.cell_of(execution, asked.max_output_bytes)
-        directory = None if request.sandboxed else execution.directory
+        with closing(await submit_and_wait(desk, context, request, asked.wait_seconds)) as submitted:
+            cell = await service.cell_of(submitted, asked.max_output_bytes)
+        directory = None if request.sandboxed else submitted.execution.directory
         result = python_result(cell.reading, time.time(), cell.environment, cell.turn, cell.artifacts, directory)
         result.pictures.extend(await _pictures(desk, result.job_id, cell.turn))
         return result

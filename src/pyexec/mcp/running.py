@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from pyexec.executions.cleanup import Cleanup
     from pyexec.executions.retention import Retention
     from pyexec.executions.service import ExecutionService, Reading
+    from pyexec.executions.submitted import Submitted
     from pyexec.quality.service import QualityService
     from pyexec.scripts.autosaved import AutosavedScripts
     from pyexec.scripts.library import ScriptLibrary
@@ -148,12 +150,24 @@ async def run_to_reading(
 
 async def run_for(desk: Desk, context: Context, request: ExecutionRequest, wait_seconds: float | None) -> Execution:
     """Submit something and wait for its end, as long as the caller wants to; return it as it stands then."""
+    with closing(await submit_and_wait(desk, context, request, wait_seconds)) as submitted:
+        return submitted.execution
+
+
+async def submit_and_wait(
+    desk: Desk, context: Context, request: ExecutionRequest, wait_seconds: float | None
+) -> "Submitted":
+    """Do the same; return what its keeper has said too, which is the caller's to close."""
     service = (await desk.services.get()).executions
     principal = desk.principal()
-    execution = await service.submit(principal, request)
-    if wait_seconds == 0 and execution.state == "pending":
-        return execution
-    return await _wait(desk, context, service, principal, execution, wait_seconds)
+    submitted = await service.submit_to_wait(principal, request)
+    try:
+        if wait_seconds != 0 or submitted.execution.state != "pending":
+            await _wait(desk, context, service, principal, submitted, wait_seconds)
+    except BaseException:
+        submitted.close()
+        raise
+    return submitted
 
 
 async def _wait(
@@ -161,34 +175,34 @@ async def _wait(
     context: Context,
     service: "ExecutionService",
     principal: Principal,
-    execution: Execution,
+    submitted: "Submitted",
     wait_seconds: float | None,
-) -> Execution:
+) -> None:
     budget = desk.wait_seconds if wait_seconds is None else wait_seconds
     if budget == 0:
-        return execution
+        return
     # Where its own time-out ends it first, what comes of that is worth waiting for.
-    ends_itself = 0 < execution.timeout_seconds <= budget
+    ends_itself = 0 < submitted.execution.timeout_seconds <= budget
     deadline = math.inf if ends_itself else anyio.current_time() + budget
-    reporter = Reporter(context, job(execution.id))
+    reporter = Reporter(context, job(submitted.execution.id))
     call = desk.cancellations.begin(context)
     try:
         with desk.leaving.wait() as cut_short:
             await reporter.begin()
-            while not execution.ended and (left := deadline - anyio.current_time()) > 0:
-                execution = await service.wait_for(execution, min(left, STEP_SECONDS) if reporter.wanted else left)
+            while not submitted.execution.ended and (left := deadline - anyio.current_time()) > 0:
+                step = min(left, STEP_SECONDS) if reporter.wanted else left
+                await service.wait_for_submitted(submitted, step)
                 if reporter.wanted:
-                    await _report(reporter, service, execution)
+                    await _report(reporter, service, submitted.execution)
         if cut_short.cancelled_caught:
-            execution = await service.get(principal, execution.id)
+            submitted.execution = await service.get(principal, submitted.execution.id)
     except anyio.get_cancelled_exc_class():
         with anyio.CancelScope(shield=True):
             if await desk.cancellations.was_cancelled(call):
-                await service.stop(principal, execution.id, "cancel", CLIENT_CANCELLED)
+                await service.stop(principal, submitted.execution.id, "cancel", CLIENT_CANCELLED)
         raise
     finally:
         desk.cancellations.end(call)
-    return execution
 
 
 async def _report(reporter: Reporter, service: "ExecutionService", execution: Execution) -> None:

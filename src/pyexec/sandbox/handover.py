@@ -2,43 +2,87 @@
 
 import os
 import socket
+from collections.abc import Generator
+from contextlib import contextmanager
 
-from pyexec.domain.errors import KeeperUnavailableError
+from pyexec.domain.errors import KeeperUnavailableError, StateUnusableError
 from pyexec.processes.launcher import Launcher
+from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Launch
 from pyexec_guest import protocol
 
 HANDOVER_SECONDS = 20.0
 
 
-def hand_over(launcher: Launcher, launch: Launch) -> None:
+def hand_over(launcher: Launcher, launch: Launch, lock_fd: int) -> KeeperConnection:
     """Have a keeper take over; it guards the execution and can be reached when this returns.
 
     Raises:
         KeeperUnavailableError: None could be had; nothing was started.
     """
     ours, theirs = socket.socketpair()
-    with ours:
+    try:
         with theirs:
-            launcher.fork_keeper(theirs, launch.lock_fd)
-        give_orders(ours, launch)
+            launcher.fork_keeper(theirs, lock_fd)
+        return give_orders(ours, launch)
+    except BaseException:
+        ours.close()
+        raise
 
 
-def give_orders(connection: socket.socket, launch: Launch) -> None:
+def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
     """Tell a keeper that has the execution's lock what to run; it guards and can be reached when this returns.
 
     Raises:
         KeeperUnavailableError: It did not take over; nothing was started.
     """
-    connection.settimeout(HANDOVER_SECONDS)
+    keeper = KeeperConnection(connection)
+    with _taking_over(launch, "Nothing was started"):
+        _send(connection, launch)
+        while (message := keeper.next_within(HANDOVER_SECONDS)) is not None:
+            if message.get("t") == "phase":  # It listens: whoever looks for it from now on finds it.
+                return keeper
+        raise ConnectionError("it ended")
+
+
+def ask_to_begin(connection: socket.socket, launch: Launch) -> KeeperConnection | None:
+    """Have a keeper begin a turn at once; None where it would have to wait.
+
+    Raises:
+        StateUnusableError: It could not be noted down, and has been ended.
+        KeeperUnavailableError: The keeper is gone.
+    """
+    keeper = KeeperConnection(connection)
+    with _taking_over(launch, "What it had begun has ended with it"):
+        _send(connection, launch)
+        said = keeper.next_within(HANDOVER_SECONDS)
+        if said is None:
+            raise ConnectionError("it ended")
+    match said.get("t"):
+        case "hello":
+            return keeper
+        case "failed":
+            raise StateUnusableError(
+                f"The state folder cannot be written: {said.get('why')}. What had begun was ended."
+            )
+        case _:
+            return None
+
+
+@contextmanager
+def _taking_over(launch: Launch, what_is: str) -> Generator[None]:
     try:
-        connection.sendall(protocol.encode(_orders(launch)))
-        _await_guard(connection)
+        yield
     except (OSError, protocol.ProtocolError) as error:
         raise KeeperUnavailableError(
             f"The keeper of execution {launch.execution_id} did not take over: {error}.",
-            hint="Nothing was started; try again, and see the log in the state folder if this repeats.",
+            hint=f"{what_is}; try again, and see the log in the state folder if this repeats.",
         ) from error
+
+
+def _send(connection: socket.socket, launch: Launch) -> None:
+    connection.settimeout(HANDOVER_SECONDS)
+    connection.sendall(protocol.encode(_orders(launch)))
 
 
 def encode(message: dict[str, object]) -> bytes:
@@ -102,6 +146,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "lines": [(os.fspath(line.folder), line.entry, line.slots) for line in launch.lines],
         "session": launch.session,
         "folders": [(one.place, os.fspath(one.path)) for one in launch.folders],
+        "files": launch.files,
         "usual": launch.usual,
         "argv": launch.argv,
         "python_at": launch.python_at,
@@ -115,14 +160,3 @@ def _orders(launch: Launch) -> dict[str, object]:
         "head_bytes": launch.head_bytes,
         "tail_bytes": launch.tail_bytes,
     }
-
-
-def _await_guard(connection: socket.socket) -> None:
-    """Wait until the keeper listens, so that whoever looks for it from now on finds it."""
-    decoder = protocol.Decoder()
-    while True:
-        data = connection.recv(65536)
-        if not data:
-            raise ConnectionError("it ended")
-        if any(message.get("t") == "phase" for message in decoder.feed(data)):
-            return

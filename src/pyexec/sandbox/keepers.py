@@ -1,8 +1,9 @@
 """Talking to a keeper that already guards an execution, whoever started it."""
 
 import socket
+from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,41 +14,75 @@ from pyexec_guest.keeper.places import connect_in
 
 StopMode = Literal["cancel", "kill"]
 
+_GULP_BYTES = 65536
+
 
 class KeeperConnection:
-    """One conversation with a keeper."""
+    """One conversation with a keeper.
+
+    Args:
+        connection: To it; this object's from now on.
+    """
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._decoder = protocol.Decoder()
-        self._messages: list[dict[str, Any]] = []
+        self._messages: deque[dict[str, Any]] = deque()
 
     async def next(self) -> dict[str, Any] | None:
         """Return the keeper's next message; None when it has ended (the outcome is written, or it was killed)."""
         while not self._messages:
-            await anyio.wait_readable(self._connection)
-            try:
-                data = self._connection.recv(65536)
-            except BlockingIOError:
-                continue
-            except OSError:
+            data = self._received()
+            if data is None:
+                await anyio.wait_readable(self._connection)
+            elif data:
+                self._messages += self._decoder.feed(data)
+            else:
                 return None
-            if not data:
-                return None
-            self._messages += self._decoder.feed(data)
-        return self._messages.pop(0)
+        return self._messages.popleft()
+
+    def next_within(self, seconds: float) -> dict[str, Any] | None:
+        """Do the same on a thread that waits.
+
+        Raises:
+            OSError: It says nothing for so long.
+            ProtocolError: What it says is no message.
+        """
+        self._connection.settimeout(seconds)
+        try:
+            while not self._messages:
+                data = self._connection.recv(_GULP_BYTES)
+                if not data:
+                    return None
+                self._messages += self._decoder.feed(data)
+        finally:
+            self._connection.setblocking(False)
+        return self._messages.popleft()
 
     def stop(self, mode: StopMode, reason: str) -> None:
         """Ask the keeper to end the execution."""
         self._connection.sendall(protocol.encode({"op": "stop", "mode": mode, "reason": reason}))
+
+    def close(self) -> None:
+        """Hang up; the keeper goes on."""
+        self._connection.close()
+
+    def _received(self) -> bytes | None:
+        """Return what has arrived: None where that is nothing yet, no bytes at the end."""
+        try:
+            return self._connection.recv(_GULP_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
 
 
 def kill(folder: Path, reason: str) -> None:
     """Ask the keeper of an execution, if it has one, to kill it; does not wait for that. Blocks for a moment."""
     connection = _connect(folder)
     if connection is not None:
-        with connection, suppress(OSError):
-            KeeperConnection(connection).stop("kill", reason)
+        with closing(KeeperConnection(connection)) as keeper, suppress(OSError):
+            keeper.stop("kill", reason)
 
 
 @asynccontextmanager
@@ -57,10 +92,8 @@ async def connect(folder: Path) -> AsyncGenerator[KeeperConnection | None]:
     if connection is None:
         yield None
         return
-    try:
-        yield KeeperConnection(connection)
-    finally:
-        connection.close()
+    with closing(KeeperConnection(connection)) as keeper:
+        yield keeper
 
 
 def _connect(folder: Path) -> socket.socket | None:

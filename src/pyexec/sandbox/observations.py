@@ -37,6 +37,11 @@ class Observation:
     started: Started | None = None
     outcome: Outcome | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether there is nothing in the folder that would say more about the end."""
+        return self.outcome is not None and self.outcome.kind != "environment_failed"
+
 
 def observe(folder: Path) -> Observation:
     """Look at an execution's folder."""
@@ -52,8 +57,21 @@ def observe(folder: Path) -> Observation:
     return Observation(phase="ended", started=_read_started(folder), outcome=outcome)
 
 
+def as_told(ended: Mapping[str, Any]) -> Observation | None:
+    """Return what a keeper says to those who wait when it has written the outcome; None where that makes no sense."""
+    outcome, started = ended.get("outcome"), ended.get("started")
+    if not isinstance(outcome, dict):
+        return None
+    read = _outcome_of(cast("dict[str, Any]", outcome))
+    begun = _started_of(cast("dict[str, Any]", started)) if isinstance(started, dict) else None
+    return None if read is None else Observation(phase="ended", started=begun, outcome=read)
+
+
 def _read_outcome(folder: Path) -> Outcome | None:
-    values = _read_json(folder / "outcome.json")
+    return _outcome_of(_read_json(folder / "outcome.json"))
+
+
+def _outcome_of(values: Mapping[str, Any] | None) -> Outcome | None:
     if values is None or values.get("kind") not in OUTCOME_KINDS:
         return None
     try:
@@ -80,7 +98,10 @@ def _read_outcome(folder: Path) -> Outcome | None:
 
 
 def _read_started(folder: Path) -> Started | None:
-    values = _read_json(folder / "started.json")
+    return _started_of(_read_json(folder / "started.json"))
+
+
+def _started_of(values: Mapping[str, Any] | None) -> Started | None:
     if values is None:
         return None
     try:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from pyexec.sandbox.keepers import KeeperConnection
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparing:
@@ -43,16 +45,18 @@ class Launch:
     `session` says by its `folder` which session the turn is in, `keeper` by its own which keeper has that already.
     `folders` are what its sandbox can read of this machine, where it is made for this execution. `usual` says that it
     runs on what sandboxes run on where nobody says otherwise.
+
+    Where there is no folder yet whoever takes it over makes that, with these `files`, by their names in it.
     """
 
     execution_id: str
     owner: str
     folder: Path
     lines: tuple[Line, ...]
-    lock_fd: int
     session: Mapping[str, str] | None = None
     keeper: Path | None = None
     folders: tuple[SharedFolder, ...] = ()
+    files: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     usual: bool = False
     argv: tuple[str, ...]
     python_at: int = 0
@@ -72,11 +76,22 @@ class Wall(Protocol):
 
     name: str
 
-    def launch(self, launch: Launch) -> None:
-        """Hand an execution over to a keeper; it is guarded when this returns. Blocks for some milliseconds.
+    def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
+        """Hand an execution over to a keeper, with its lock; it is guarded when this returns. Blocks for milliseconds.
+
+        Returns the conversation with the keeper, which is the caller's to close.
 
         Raises:
             KeeperUnavailableError: No keeper could be had; nothing was started.
+        """
+        ...
+
+    def begin(self, launch: Launch) -> KeeperConnection | None:
+        """Do the same for a turn that has no folder yet, and no places in line; None where it would have to wait.
+
+        Raises:
+            StateUnusableError: It could not be noted down, and has been ended.
+            KeeperUnavailableError: Its keeper is gone.
         """
         ...
 

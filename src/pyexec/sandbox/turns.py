@@ -9,9 +9,9 @@ import binascii
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 from pyexec.domain.turns import TURN_STATUSES, Display, Failure, LateText, Part, Turn, TurnFile
 from pyexec_guest import protocol
@@ -165,24 +165,32 @@ def read_turn(folder: Path) -> Turn | None:
         fd = os.open(folder / FRAMES, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
-    reader: TurnReader | None = None
-    decoder = protocol.Decoder(protocol.GUEST_FRAME + protocol.SMALL_FRAME)
     with open(fd, "rb") as file:
-        while data := file.read(_GULP_BYTES):
-            try:
-                for frame in decoder.messages(data):
-                    if reader is None:
-                        reader = TurnReader(str(frame.get("turn")))
-                    elif frame.get("t") == "broken":
-                        reader.break_off(_text(frame.get("why"), NAME_CHARACTERS) or "a breach")
-                        return reader.result()
-                    elif frame.get("t") != "hello":
-                        reader.take(frame)
-            except (BreachError, protocol.ProtocolError) as error:
-                if reader is not None:
-                    reader.break_off(f"{error}")
+        return turn_of(_frames_in(file))
+
+
+def turn_of(frames: Iterable[Mapping[str, Any]]) -> Turn | None:
+    """Return the turn that such frames tell, as a keeper has written them down."""
+    reader: TurnReader | None = None
+    try:
+        for frame in frames:
+            if reader is None:
+                reader = TurnReader(str(frame.get("turn")))
+            elif frame.get("t") == "broken":
+                reader.break_off(_text(frame.get("why"), NAME_CHARACTERS) or "a breach")
                 break
+            elif frame.get("t") != "hello":
+                reader.take(frame)
+    except (BreachError, protocol.ProtocolError) as error:
+        if reader is not None:
+            reader.break_off(f"{error}")
     return None if reader is None else reader.result()
+
+
+def _frames_in(file: BinaryIO) -> Iterator[dict[str, Any]]:
+    decoder = protocol.Decoder(protocol.GUEST_FRAME + protocol.SMALL_FRAME)
+    while data := file.read(_GULP_BYTES):
+        yield from decoder.messages(data)
 
 
 def tidy(value: Any) -> Any:

@@ -7,19 +7,24 @@ from pathlib import Path
 from pyexec.domain.executions import Execution
 from pyexec.storage.executions import from_values, to_values
 
-_NAME = "execution.json"
+DESCRIPTOR = "execution.json"
 
 
 def write_descriptor(folder: Path, execution: Execution) -> None:
     """Put the record, as it was submitted, into the execution's folder."""
-    with open(folder / _NAME, "w", encoding="utf-8", opener=_private) as file:
-        json.dump(to_values(execution), file)
+    with open(folder / DESCRIPTOR, "w", encoding="utf-8", opener=_private) as file:
+        file.write(descriptor(execution))
+
+
+def descriptor(execution: Execution) -> str:
+    """Return what is put there."""
+    return json.dumps(to_values(execution))
 
 
 def read_descriptor(folder: Path) -> Execution | None:
     """Return the record that lies in a folder, or None when there is none to be read."""
     try:
-        values = json.loads((folder / _NAME).read_bytes())
+        values = json.loads((folder / DESCRIPTOR).read_bytes())
         return from_values(values)
     except (OSError, ValueError, TypeError, KeyError):
         return None

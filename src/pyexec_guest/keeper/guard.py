@@ -10,7 +10,7 @@ from pyexec_guest.keeper import linux
 from pyexec_guest.keeper.ahead import ForkedAhead
 from pyexec_guest.keeper.child import Child, StartError
 from pyexec_guest.keeper.guarding import Guarding, receive_orders
-from pyexec_guest.keeper.guest import CHANNEL, GuestLink
+from pyexec_guest.keeper.guest import CHANNEL, GuestLink, turn_request
 from pyexec_guest.keeper.output import OutputPump
 from pyexec_guest.keeper.supervisor import Ending, Supervisor, Usage
 from pyexec_guest.keeper.tree import Tree
@@ -103,7 +103,13 @@ class Guard(Guarding):
         request: dict[str, Any] | None = self.orders.get("guest")
         if request is None:
             return None
-        return GuestLink(self.loop, self.folder, request, lambda: [out.catch_up(), err.catch_up()], self.on_display)
+        return GuestLink(
+            self.loop,
+            self.folder,
+            turn_request(request),
+            lambda: [out.catch_up(), err.catch_up()],
+            self.on_display,
+        )
 
     def _on_terminate(self) -> None:
         self.stop.ask("The system asked the keeper to end.")

@@ -44,6 +44,7 @@ class Guarding:
         self.listener = Listener(self.loop, self._on_message, connection, self.waits)
         self.record = Record(self.folder)
         self.started_at: float | None = None
+        self._started: dict[str, Any] | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
         # One after the other: who waits for a session takes nobody's place among those who run.
         self._lines = [turn.Queue(folder, entry, slots, self._join) for folder, entry, slots in orders["lines"]]
@@ -51,15 +52,16 @@ class Guarding:
 
     def run(self) -> None:
         """Do it all; returns when the outcome is written."""
-        self.listener.open(self.folder)
-        self.listener.phase("waiting")
         try:
-            outcome = self._wait_turn() or self.work()
+            self.listener.open(self.folder)
+            self.listener.phase("waiting")
+            outcome = self.wait_turn() or self.work()
         except OSError as error:
             self.abandon()
             outcome = self.describe(Ending(cause="lost", reason=f"The keeper could not go on: {error}."))
         self._write_outcome(outcome)
         next_in_line = [execution_id for line in self._lines for execution_id in line.leave()]
+        self.listener.ended({"outcome": outcome, "started": self._started, **self.told()})
         self.listener.close(self.folder)
         for execution_id in next_in_line:
             try:
@@ -70,6 +72,10 @@ class Guarding:
     def work(self) -> "dict[str, Any]":
         """Run it; return the outcome."""
         raise NotImplementedError
+
+    def told(self) -> "dict[str, Any]":
+        """Return what else whoever waits for the end is told with the outcome; all of it is in the folder too."""
+        return {}
 
     def abandon(self) -> None:
         """End whatever of it runs, because nothing can be written any more."""
@@ -85,7 +91,8 @@ class Guarding:
     def _join(self, folder: str) -> str:
         return turn.take_place(folder, os.path.join(self.folder, LOCK), self.orders["id"])
 
-    def _wait_turn(self) -> "dict[str, Any] | None":
+    def wait_turn(self) -> "dict[str, Any] | None":
+        """Wait until nobody comes first; return the outcome when it is to end before that."""
         look_at = 0.0
         lines = list(self._lines)
         while not self.stop.asked:
@@ -200,7 +207,8 @@ class Guarding:
     def on_start(self, started: "dict[str, Any]") -> None:
         """Note that the program runs, with what is needed to find it should this process be killed."""
         self.started_at = time.time()
-        self.record.started({**started, "started_at": self.started_at})
+        self._started = {**started, "started_at": self.started_at}
+        self.record.started(self._started)
         self.events.note("status", self.started_at, status="running", pid=started["pid"])
         self.listener.phase("running")
 

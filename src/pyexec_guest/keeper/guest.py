@@ -18,11 +18,17 @@ from pyexec_guest.keeper.loop import Loop
 CHANNEL = "PYEXEC_CHANNEL"
 FRAMES = "frames"
 MAX_FRAMES_BYTES = 64 * 1024 * 1024
+MAX_KEPT_BYTES = 32 * 1024
 _KIND_CHARACTERS = 40
 _LARGEST_CODE = 255
 UNTOLD_CODE = 70
 """The exit code of a turn whose guest told none that could be one."""
 _EVENTS = ("display", "told", "file")
+
+
+def turn_request(asked: "dict[str, Any]") -> "dict[str, Any]":
+    """Return what a guest is asked for one turn: that, with a new id; its last one, unless that says `last` itself."""
+    return {"last": True, **asked, "op": "run", "turn": secrets.token_hex(16)}
 
 
 class GuestLink:
@@ -31,17 +37,19 @@ class GuestLink:
     Args:
         loop: The keeper's.
         folder: The execution's.
-        request: The turn, but for its id; it is the guest's last one, unless it says `last` itself.
+        request: What to ask for, see `turn_request`.
         positions: Reads all output there is now; returns how many bytes each stream has had.
         on_display: Hears what kind of display came.
         connection: To a guest that is there already; None: one that will be started, and inherits `guests_end`.
         earlier: The turns before it on this connection; what is still said of one of those is kept as having come late.
         files: The folder for files that the guest sends; None where none may come.
         on_end: Hears that the guest says no more: it has ended, or has been let go of because of what it said.
+        sent: Whether the guest has been asked already.
 
     Attributes:
         broken: Why it has been let go of, when it said what no guest of ours says.
         exit_code: What the terminal frame says; None as long as there is none.
+        kept: All that has been written into `frames`, while that is little, and nothing came besides; else None.
     """
 
     def __init__(
@@ -56,8 +64,10 @@ class GuestLink:
         earlier: "Collection[str]" = (),
         files: "str | None" = None,
         on_end: "Callable[[], None] | None" = None,
+        sent: bool = False,
     ) -> None:
-        self._request = {"last": True, **request, "op": "run", "turn": secrets.token_hex(16)}
+        self._request = request
+        self._sent = sent
         self._earlier = frozenset(earlier)
         self._positions = positions
         self._on_display = on_display
@@ -65,6 +75,8 @@ class GuestLink:
         self.broken: str | None = None
         self.exit_code: int | None = None
         self._room = MAX_FRAMES_BYTES
+        self._kept: list[dict[str, Any]] | None = []
+        self._kept_room = MAX_KEPT_BYTES
         self._ended = False
         self._number = 0
         # Beside a program of the user's own there may be more that speaks; a sandbox is ended at its first false word.
@@ -80,7 +92,7 @@ class GuestLink:
         self._write({"t": "turn", "turn": self._request["turn"]})
         connection.listen(loop, self._take, self._on_gone)
         if connection.greeted:
-            connection.send(self._request, large=True)
+            self._ask()
 
     @property
     def guests_end(self) -> int:
@@ -101,6 +113,11 @@ class GuestLink:
     def ended(self) -> bool:
         """Whether the terminal frame has come; that it is a true one is for whoever reads the frames to say."""
         return self._ended
+
+    @property
+    def kept(self) -> "list[dict[str, Any]] | None":
+        """See above."""
+        return self._kept
 
     def interrupt(self) -> None:
         """Interrupt the turn; where none runs, nothing happens."""
@@ -127,6 +144,11 @@ class GuestLink:
             self._files.close()
         os.close(self._file)
 
+    def _ask(self) -> None:
+        if not self._sent:
+            self._sent = True
+            self._connection.send(self._request, large=True)
+
     def _take(self, message: "dict[str, Any]") -> None:
         kind = message.get("t")
         if not self._connection.greeted:
@@ -134,7 +156,7 @@ class GuestLink:
             if kind != "hello" or message.get("v") != protocol.VERSION:
                 self._break_off("it does not speak as a guest of this version does")
                 return
-            self._connection.send(self._request, large=True)
+            self._ask()
         if kind == "late" and message.get("turn") in self._earlier:
             message = {**message, "turn": self.turn}
         fault = self._fault_of(message) if self._judges and kind != "hello" else None
@@ -205,6 +227,7 @@ class GuestLink:
 
     def _write(self, message: "dict[str, Any]") -> None:
         frame = protocol.encode(message)
+        self._keep(message, len(frame))
         if len(frame) > self._room:
             return
         try:
@@ -215,3 +238,10 @@ class GuestLink:
             self._room -= written
         else:
             self._room = 0  # A full disk has torn it; nothing behind it could be read.
+
+    def _keep(self, message: "dict[str, Any]", size: int) -> None:
+        self._kept_room -= size
+        if self._kept_room < 0 or message.get("k") == "file" or message["t"] == "broken":
+            self._kept = None
+        elif self._kept is not None:
+            self._kept.append(message)

@@ -2,7 +2,8 @@
 
 Speaks frames of `protocol`. To a client: `{"t": "hello", "phase": …}` first, with `"waits": [for what, how many are
 before it]` where it stands in line, `{"t": "phase", "phase": …}` at each step, `{"t": "output"}` when there is more to
-read; end of file means that the outcome is written. From a client:
+read; `{"t": "ended", "outcome": …, "started": …}` with what the folder says by then, where that fits a frame; end of
+file means that the outcome is written. From a client:
 `{"op": "stop", "mode": "cancel" | "kill", "reason": …}` and `{"op": "turn"}`.
 """
 
@@ -64,6 +65,12 @@ class Listener:
     def output(self) -> None:
         """Note that there is more to read."""
         self._output_pending = True
+
+    def ended(self, told: "dict[str, Any]") -> None:
+        """Tell everybody how it has ended, unless that is too long."""
+        message = {"t": "ended", **told}
+        if len(protocol.encode(message)) <= protocol.SMALL_FRAME:
+            self._broadcast(message)
 
     def close(self, folder: str) -> None:
         """Stop listening, then let go of everybody."""

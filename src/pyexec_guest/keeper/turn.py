@@ -11,10 +11,12 @@ import socket
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from pyexec_guest import protocol
 from pyexec_guest.keeper.places import connect_in
+
+_ORDER = ".order"
 
 
 class Queue:
@@ -65,21 +67,53 @@ class Queue:
         return False
 
 
+class LastPlace:
+    """The end of a line, where nobody else can join until it has been taken, or let go of."""
+
+    def __init__(self, folder: str, order: int) -> None:
+        self._folder = folder
+        self._order = order
+
+    def take(self, lock: str, execution_id: str) -> str:
+        """Stand an execution there, whose lock this is; return the name of its entry."""
+        # The clock may step back; the line may not.
+        last = int(os.pread(self._order, 32, 0) or b"0")
+        number = max(time.time_ns(), last + 1)
+        os.pwrite(self._order, f"{number:020d}".encode(), 0)
+        entry = f"{number:020d}-{execution_id}"
+        os.link(lock, os.path.join(self._folder, entry))
+        return entry
+
+    def close(self) -> None:
+        """Let others join."""
+        os.close(self._order)
+
+
 def take_place(folder: str, lock: str, execution_id: str) -> str:
     """Stand an execution, whose lock this is, at the end of a line; return the name of its entry."""
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    order = os.open(os.path.join(folder, ".order"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    order = os.open(os.path.join(folder, _ORDER), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with closing(LastPlace(folder, order)) as place:
         fcntl.flock(order, fcntl.LOCK_EX)
-        # The clock may step back; the line may not.
-        last = int(os.pread(order, 32, 0) or b"0")
-        number = max(time.time_ns(), last + 1)
-        os.pwrite(order, f"{number:020d}".encode(), 0)
-        entry = f"{number:020d}-{execution_id}"
-        os.link(lock, os.path.join(folder, entry))
-    finally:
-        os.close(order)
-    return entry
+        return place.take(lock, execution_id)
+
+
+def hold_place(folder: str, slots: int) -> "LastPlace | None":
+    """Hold the end of a line if who stands there may run at once; None if not, or if somebody is just joining."""
+    try:
+        order = os.open(os.path.join(folder, _ORDER), os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    place = LastPlace(folder, order)
+    try:
+        fcntl.flock(order, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        standing = sum(not name.startswith(".") for name in os.listdir(folder))
+    except OSError:
+        standing = slots
+    if standing < slots:
+        return place
+    place.close()
+    return None
 
 
 def id_of(entry: str) -> str:

@@ -27,7 +27,10 @@ class RecordingWall:
     def __init__(self) -> None:
         self.launches: list[Launch] = []
 
-    def launch(self, launch: Launch) -> None:
+    def begin(self, launch: Launch) -> KeeperConnection | None:
+        return None
+
+    def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
         self.launches.append(launch)
         raise WallUnavailableError("Nothing is launched here.")
 

@@ -26,9 +26,11 @@ from pyexec.sandbox.guarding import (
     exit_of,
     signal_name,
     start_ticks,
+    turn_request,
 )
 from pyexec.storage import artifacts
 from pyexec.storage.json_files import read_json
+from pyexec.walls.bubblewrap.beginning import Begun, environment_of
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
 from pyexec.walls.bubblewrap.folders import shared
@@ -48,14 +50,20 @@ class SandboxGuard(Guarding):
         orders: What the server has ordered.
         connection: The server's.
         house: Gives it a sandbox.
+        begun: The turn, where the guest has been asked for it already.
     """
 
-    def __init__(self, orders: dict[str, Any], connection: socket.socket, house: House) -> None:
+    def __init__(
+        self, orders: dict[str, Any], connection: socket.socket, house: House, begun: Begun | None = None
+    ) -> None:
         # Before anything else: whoever connects is told where in line it stands.
         self._house = house
-        self._ticket = Ticket(str(orders.get("owner") or ""))
+        self._begun = begun
+        self._ticket = begun.ticket if begun else Ticket(str(orders.get("owner") or ""))
+        self._told: list[dict[str, Any]] | None = None
         super().__init__(orders, connection)
-        self._stay: Stay | None = None
+        self._stay = begun.stay if begun else None
+        self._weighed = begun is not None
         self._settle_at: float | None = None
         self._over = threading.Lock()
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -66,6 +74,7 @@ class SandboxGuard(Guarding):
         try:
             super().run()
         finally:
+            self._unweigh()
             if self._stay is not None:
                 self._stay.close()
             self.loop.close()
@@ -79,9 +88,18 @@ class SandboxGuard(Guarding):
         self.stop.ask(reason)
         self._wake()
 
+    def wait_turn(self) -> dict[str, Any] | None:
+        """See `Guarding.wait_turn`."""
+        return None if self._begun else super().wait_turn()
+
     def work(self) -> dict[str, Any]:
         """See `Guarding.work`."""
         return self.prepare() or self._run()
+
+    def told(self) -> dict[str, Any]:
+        """See `Guarding.told`: what the guest said, where it is little, and nothing was printed."""
+        printed = any(pump.total for pump in self.pumps or ())
+        return {} if printed or self._told is None else {"frames": self._told}
 
     def waits(self) -> tuple[str, int] | None:
         """See `Guarding.waits`."""
@@ -115,17 +133,24 @@ class SandboxGuard(Guarding):
     # -- in the sandbox --------------------------------------------------------------------------------------------
 
     def _run(self) -> dict[str, Any]:
-        try:
-            stay = self._wait_stay()
-        except PyexecError as error:
-            return self.describe(Ending(cause="start_failed", reason=error.sentence()))
-        if stay is None:
-            return self.cancelled()
-        self._stay = stay
-        with self._house.weights.at_work(self._ticket.owner, stay.box):
-            self._settle_at = time.monotonic() + BEGINNING_SECONDS
-            self.loop.add_timer(self._settle)
-            return self._run_in(stay)
+        if self._stay is None:
+            try:
+                self._stay = self._wait_stay()
+            except PyexecError as error:
+                return self.describe(Ending(cause="start_failed", reason=error.sentence()))
+            if self._stay is None:
+                return self.cancelled()
+            self._house.weights.begin(self._ticket.owner, self._stay.box)
+            self._weighed = True
+        self._settle_at = time.monotonic() + BEGINNING_SECONDS
+        self.loop.add_timer(self._settle)
+        return self._run_in(self._stay)
+
+    def _unweigh(self) -> None:
+        """Note that it is not at work any more."""
+        if self._weighed and self._stay is not None:
+            self._weighed = False
+            self._house.weights.end(self._ticket.owner, self._stay.box)
 
     def _settle(self, now: float) -> float | None:
         """See that it has the weight of one that has begun a while ago, when it has; return when that will be."""
@@ -135,8 +160,8 @@ class SandboxGuard(Guarding):
         return self._settle_at
 
     def _run_in(self, stay: Stay) -> dict[str, Any]:
-        box = stay.box
-        late = stay.late()
+        box, begun = stay.box, self._begun
+        late = begun.late if begun else stay.late()
         out, err = self.open_pumps()
         for pump, fd in zip((out, err), box.sandbox.output, strict=True):
             os.set_blocking(fd, False)
@@ -146,12 +171,13 @@ class SandboxGuard(Guarding):
         link = GuestLink(
             self.loop,
             self.folder,
-            {**self.orders["guest"], **stay.request},
+            begun.request if begun else turn_request({**self.orders["guest"], **stay.request}),
             lambda: [out.catch_up(), err.catch_up()],
             self.on_display,
             connection=stay.connection,
             earlier=stay.earlier,
             files=os.path.join(self.folder, artifacts.FOLDER),
+            sent=begun is not None,
         )
         try:
             stay.began(link.turn)
@@ -160,10 +186,12 @@ class SandboxGuard(Guarding):
             ending = self._until_ended(stay, ended, link, before)
         finally:
             link.close(keep=link.ended)
+            self._told = link.kept
             out.close()
             err.close()
             if not ended:
                 self.loop.remove_reader(box.sandbox.news)
+            self._unweigh()  # Before others have the sandbox, who begin then.
         told = stay.leave(alive=link.ended and link.broken is None, reason=self._why_session_ends(ending, link))
         if told is None and ending.cause != "exited":
             told = stay.kept
@@ -185,7 +213,7 @@ class SandboxGuard(Guarding):
         Raises:
             PyexecError: There will be none.
         """
-        prefix = _environment_of(self.orders)
+        prefix = environment_of(self.orders)
         session, folders = self.orders.get("session"), shared(self.orders.get("folders") or ())
         packages = read_json(Path(self.folder, PREPARED)).get("package_folder")
         more = Path(packages) if isinstance(packages, str) else None
@@ -342,10 +370,6 @@ class _Waiting:
 
 def _megabytes(box: Box) -> int:
     return box.limits.memory // MEGABYTE
-
-
-def _environment_of(orders: dict[str, Any]) -> Path:
-    return Path(orders["argv"][orders["python_at"]]).parent.parent
 
 
 def _started(box: Box) -> dict[str, Any]:

@@ -5,6 +5,8 @@ leaves when it has had nothing to do and nobody to serve for a while. Servers co
 first byte they send says what they want:
 
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
+    t   a turn is to begin, if it can at once: then come its orders; the answer is that of a keeper that guards it, or
+        one frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down
     s   something is to be done with sessions: then comes what, as one frame, and the answer is another
     h   nothing; the keeper stays while this connection does
 """
@@ -22,8 +24,9 @@ from pathlib import Path
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.claims import LOCK
-from pyexec.sandbox.guarding import Loop, receive_orders
+from pyexec.sandbox.guarding import Loop, encode, receive_orders
 from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
+from pyexec.walls.bubblewrap.beginning import begin
 from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
 from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
@@ -170,6 +173,8 @@ class Keeper:
             request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
             if request == b"k" and len(fds) == 1:
                 self._guard(connection, fds[0])
+            elif request == b"t":
+                self._begin(connection)
             elif request == b"s":
                 self._answer(connection)
             elif request == b"h":
@@ -183,20 +188,43 @@ class Keeper:
         try:
             os.set_inheritable(lock, False)
             orders = receive_orders(connection, ORDERS_SECONDS)
-            if orders is None:
-                return
-            guard = SandboxGuard(orders, connection, self._house)
-            with self._lock:
-                self._guards.add(guard)
-            if self._ending:
-                guard.end(ENDING)
-            try:
-                guard.run()
-            finally:
-                with self._lock:
-                    self._guards.discard(guard)
+            if orders is not None:
+                self._run(SandboxGuard(orders, connection, self._house))
         finally:
             os.close(lock)
+
+    def _begin(self, connection: socket.socket) -> None:
+        orders = receive_orders(connection, ORDERS_SECONDS)
+        if orders is None:
+            return
+        try:
+            begun = begin(orders, self._house)
+        except OSError as error:
+            connection.sendall(encode({"t": "failed", "why": error.strerror}))
+            return
+        if begun is None:
+            connection.sendall(encode({"t": "later"}))
+            return
+        try:
+            try:
+                guard = SandboxGuard(orders, connection, self._house, begun)
+            except BaseException:
+                begun.give_up(self._house)
+                raise
+            self._run(guard)
+        finally:
+            os.close(orders["lock"])
+
+    def _run(self, guard: SandboxGuard) -> None:
+        with self._lock:
+            self._guards.add(guard)
+        if self._ending:
+            guard.end(ENDING)
+        try:
+            guard.run()
+        finally:
+            with self._lock:
+                self._guards.discard(guard)
 
     def _answer(self, connection: socket.socket) -> None:
         asked = receive_orders(connection, ORDERS_SECONDS)

@@ -11,7 +11,8 @@ from typing import Any
 
 from pyexec.domain.errors import KeeperUnavailableError, SandboxNotMadeError, WallUnavailableError
 from pyexec.processes.programs import start_detached
-from pyexec.sandbox.handover import encode, give_orders, receive_answer, receive_with_descriptors
+from pyexec.sandbox.handover import ask_to_begin, encode, give_orders, receive_answer, receive_with_descriptors
+from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.places import connect_in
 from pyexec.sandbox.ports import Launch, OpenWorkspace
 from pyexec.storage.locks import held
@@ -41,23 +42,39 @@ class BubblewrapWall:
         self._lock = threading.Lock()
         self._staying: socket.socket | None = None
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
         """See `Wall.launch`.
 
         Raises:
             WallUnavailableError: The wall cannot be had.
         """
         for attempt in range(1, ATTEMPTS + 1):
-            with self._connected(launch.keeper) as connection:
-                try:
-                    socket.send_fds(connection, [b"k"], [launch.lock_fd])
-                    give_orders(connection, launch)
-                except (OSError, KeeperUnavailableError):
-                    if attempt == ATTEMPTS:
-                        raise
-                    # It was just about to leave, having had nothing to do.
-                else:
-                    return
+            connection = self._connect_to(launch.keeper)
+            try:
+                socket.send_fds(connection, [b"k"], [lock_fd])
+                return give_orders(connection, launch)
+            except (OSError, KeeperUnavailableError):
+                connection.close()
+                if attempt == ATTEMPTS:
+                    raise
+                # It was just about to leave, having had nothing to do.
+        raise AssertionError
+
+    def begin(self, launch: Launch) -> KeeperConnection | None:
+        """See `Wall.begin`."""
+        connection = self._try_connect(launch.keeper)
+        if connection is None:
+            return None
+        keeper: KeeperConnection | None = None
+        try:
+            connection.sendall(b"t")
+            keeper = ask_to_begin(connection, launch)
+        except OSError:
+            return None  # It was just about to leave.
+        finally:
+            if keeper is None:
+                connection.close()
+        return keeper
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""
@@ -95,10 +112,12 @@ class BubblewrapWall:
 
     @contextmanager
     def _connected(self, keeper: Path | None) -> Generator[socket.socket]:
-        # Where the keeper of a session is gone, so is the session: any keeper can tell.
-        connection = (self._try_connect(keeper) if keeper is not None else None) or self._connect()
-        with connection:
+        with self._connect_to(keeper) as connection:
             yield connection
+
+    def _connect_to(self, keeper: Path | None) -> socket.socket:
+        # Where the keeper of a session is gone, so is the session: any keeper can tell.
+        return (self._try_connect(keeper) if keeper is not None else None) or self._connect()
 
     def _connect(self) -> socket.socket:
         found = self._try_connect()

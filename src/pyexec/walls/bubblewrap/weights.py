@@ -4,8 +4,6 @@ What has just begun counts more for a moment: most cells are over by then, and s
 """
 
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
 
 from pyexec.walls.bubblewrap.boxes import Box
 
@@ -25,24 +23,24 @@ class Weights:
         self._at_work: dict[str, list[Box]] = {}
         self._beginning: set[Box] = set()
 
-    @contextmanager
-    def at_work(self, owner: str, box: Box) -> Generator[None]:
-        """Count a sandbox of an owner as one that is at work, meanwhile, and that has just begun, until `settle`."""
+    def begin(self, owner: str, box: Box) -> None:
+        """Count a sandbox of an owner as one that is at work, until `end`, and that has just begun, until `settle`."""
         with self._lock:
             boxes = self._at_work.setdefault(owner, [])
             boxes.append(box)
             self._beginning.add(box)
             self._spread(boxes)
-        try:
-            yield
-        finally:
-            with self._lock:
-                boxes.remove(box)
-                self._beginning.discard(box)
-                box.weigh(LEFT_BEHIND)
-                self._spread(boxes)
-                if not boxes:
-                    del self._at_work[owner]
+
+    def end(self, owner: str, box: Box) -> None:
+        """Note that nothing but what was left behind runs in it any more."""
+        with self._lock:
+            boxes = self._at_work[owner]
+            boxes.remove(box)
+            self._beginning.discard(box)
+            box.weigh(LEFT_BEHIND)
+            self._spread(boxes)
+            if not boxes:
+                del self._at_work[owner]
 
     def settle(self, owner: str, box: Box) -> None:
         """Note that `BEGINNING_SECONDS` have passed since it began."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pyexec.processes.launcher import Launcher
 from pyexec.processes.strays import MARK
 from pyexec.sandbox.handover import hand_over
+from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Launch
 
 
@@ -16,11 +17,16 @@ class HostWall:
     def __init__(self, launcher: Launcher) -> None:
         self._launcher = launcher
 
-    def launch(self, launch: Launch) -> None:
+    def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
         """See `Wall.launch`. The environment carries a mark by which strays of a killed keeper are found."""
         mark = {MARK: launch.execution_id}
         prepare = tuple(replace(one, env={**one.env, **mark}) for one in launch.prepare)
-        hand_over(self._launcher, replace(launch, env={**launch.env, **mark}, prepare=prepare))
+        marked = replace(launch, env={**launch.env, **mark}, prepare=prepare)
+        return hand_over(self._launcher, marked, lock_fd)
+
+    def begin(self, launch: Launch) -> KeeperConnection | None:
+        """See `Wall.begin`: each program is started anew, and that is what takes its time."""
+        return None
 
     def close(self) -> None:
         """See `Wall.close`."""
