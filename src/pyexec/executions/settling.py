@@ -38,6 +38,7 @@ class Settler:
 
     def settle_active(self, owner: str) -> list[Execution]:
         """Settle all that was not known to have ended; return it as it stands now, oldest first."""
+        self._afterwards.catch_up()  # All at once costs less than one by one.
         active = self._store.active(owner)
         if self._adopt(owner, {execution.id for execution in active}):
             active = self._store.active(owner)
@@ -58,7 +59,7 @@ class Settler:
         """Do the same, but for the index: where it has ended that follows in a moment, with nobody waiting for it."""
         observed = self._explained(_apply(execution, self._observe(execution)))
         if observed.ended:
-            self._afterwards.do(lambda: self._note(execution, observed))
+            self._afterwards.gather(self._note_ended, observed)
         else:
             self._note(execution, observed)
         return observed
@@ -83,6 +84,12 @@ class Settler:
                     self._observer.ended(observed)
             elif observed.state != known.state:
                 self._store.mark_running(observed)
+
+    def _note_ended(self, ended: list[Execution]) -> None:
+        with suppress(DiskFullError, RecordsUnavailableError):
+            for execution in self._store.finish_many(ended):
+                if self._observer is not None:
+                    self._observer.ended(execution)
 
     def _observe(self, execution: Execution) -> Observation:
         folder = self._folder.execution(execution.id)
