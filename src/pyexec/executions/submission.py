@@ -20,7 +20,7 @@ from pyexec.environments.credentials import masked
 from pyexec.environments.orders import Answer, write_answer
 from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import PlannedProgram, companion_folder, framed, told
-from pyexec.executions.keeping import keep_inline_code
+from pyexec.executions.keeping import Autosaving
 from pyexec.executions.placing import place, source_of
 from pyexec.executions.requests import CheckedRequest, check_request
 from pyexec.executions.settling import Settler
@@ -28,7 +28,6 @@ from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import LOCK, claim, ids_in
 from pyexec.sandbox.keepers import kill
 from pyexec.sandbox.ports import Launch, Line, Preparing
-from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
@@ -47,7 +46,7 @@ class Submitter:
         settler: Settler,
         on_this_machine: Way,
         in_sandboxes: Way | None,
-        autosaved: AutosavedScripts,
+        autosaving: Autosaving,
         limits: ExecutionLimits,
         environ: Mapping[str, str],
         directory: Path,
@@ -57,7 +56,7 @@ class Submitter:
         self._settler = settler
         self._on_this_machine = on_this_machine
         self._in_sandboxes = in_sandboxes
-        self._autosaved = autosaved
+        self._autosaving = autosaving
         self._limits = limits
         self._environ = environ
         self._directory = directory
@@ -98,8 +97,8 @@ class Submitter:
         except BaseException:
             _discard(ready.folder)
             raise
-        if request.script_content:  # Not before: nobody shall wait for this.
-            keep_inline_code(self._autosaved, execution, request, ready.placed.program.header_source)
+        if request.script_content:
+            self._autosaving.keep_soon(execution, request, ready.placed.program.header_source)
         return execution
 
     def _way(self, request: ExecutionRequest) -> Way:

@@ -1,6 +1,7 @@
 """The records of executions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,10 @@ _ROWS_AT_ONCE = 500
 
 class DuplicateRequestError(Exception):
     """The owner has used this request id before."""
+
+
+class _SomeAreKnownError(Exception):
+    """Not all of them are new; nothing was done."""
 
 
 class ExecutionStore:
@@ -156,6 +161,8 @@ class ExecutionStore:
 
     def finish_many(self, ended: Sequence[Execution]) -> list[Execution]:
         """Do the same for several, in one transaction; return those for which this was the first."""
+        if len(ended) == 1:
+            return [one for one in ended if self.finish(one)]
         with self._database.writing() as connection:
             return _finish(connection, ended)
 
@@ -164,10 +171,14 @@ class ExecutionStore:
 
         Return those whose end was not noted before.
         """
-        rows = [to_values(replace(one, state="pending", outcome=None)) for one in sorted(ended, key=_by_age)]
+        by_age = sorted(ended, key=lambda one: (one.created_at, one.id))
+        with suppress(_SomeAreKnownError), self._database.writing() as connection:
+            if by_age and connection.execute(self._insert_missing, [*map(to_values, by_age)]).rowcount < len(by_age):
+                raise _SomeAreKnownError
+            return list(ended)
+        begun = [to_values(replace(one, state="pending", outcome=None)) for one in by_age]
         with self._database.writing() as connection:
-            if rows:
-                connection.execute(self._insert_missing, rows)
+            connection.execute(self._insert_missing, begun)
             return _finish(connection, ended)
 
     def forget(self, owner: str, execution_id: str) -> None:
@@ -271,10 +282,6 @@ def _finish(connection: Connection, ended: Sequence[Execution]) -> list[Executio
     if first:
         connection.execute(_FINISH, [_change(one) for one in first])
     return first
-
-
-def _by_age(execution: Execution) -> tuple[float, str]:
-    return execution.created_at, execution.id
 
 
 def to_values(execution: Execution) -> dict[str, Any]:

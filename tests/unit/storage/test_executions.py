@@ -176,7 +176,7 @@ def test_several_outcomes_are_noted_at_once_and_each_for_the_first_time_only(sto
     assert [one.id for one in store.active(OWNER)] == [execution(0).id, execution(2).id]
     assert [store.get(OWNER, ended(number).id) for number in (1, 3)] == [ended(1), ended(3)]
     assert store.get(OTHER, execution(9999).id) == execution(9999, owner=OTHER)
-    assert store.finish_many([]) == []
+    assert store.finish_many([]) == store.add_finished([]) == []
 
 
 def test_what_has_ended_is_noted_whether_it_was_known_before_or_not(store: ExecutionStore) -> None:
