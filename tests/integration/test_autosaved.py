@@ -1,5 +1,6 @@
 """Inline code is kept, beside the run and never in its way."""
 
+import hashlib
 import json
 import os
 import threading
@@ -10,7 +11,6 @@ import anyio
 import pytest
 
 from pyexec.domain.errors import NotFoundError
-from pyexec.domain.executions import ExecutionRequest
 from pyexec.domain.principals import Principal
 from pyexec.scripts.autosaved import RUNS_KEPT, AutosavedScripts
 from pyexec.storage.state_folder import StateFolder
@@ -65,6 +65,19 @@ def test_the_same_source_is_one_file_that_knows_its_latest_runs(state: StateFold
     (told,) = [one for name in names(kept) if (one := sidecar(kept, name))["runs_in_all"] != 1]
     assert told["runs_in_all"] == RUNS_KEPT + 5
     assert told["runs"] == [{"job_id": f"{number}"} for number in reversed(range(5, RUNS_KEPT + 5))]
+
+
+def test_runs_that_are_noted_together_are_told_as_if_each_had_been_by_itself(
+    state: StateFolder, owner: str, kept: Path
+) -> None:
+    autosaved = AutosavedScripts(state, most=10)
+    autosaved.keep(owner, b"print()", {"job_id": "0"})
+    autosaved.keep(owner, b"print()", *({"job_id": f"{number}"} for number in range(1, 4)))
+    autosaved.keep(owner, b"print(1)", *({"job_id": f"{number}"} for number in range(50)))
+    told = [sidecar(kept, name) for name in names(kept)]
+    (few, many) = sorted(told, key=lambda one: str(one["runs_in_all"]))
+    assert (few["runs_in_all"], few["runs"]) == (4, [{"job_id": f"{number}"} for number in (3, 2, 1, 0)])
+    assert (many["runs_in_all"], many["runs"]) == (50, [{"job_id": f"{number}"} for number in range(49, 29, -1)])
 
 
 def test_many_runs_of_one_source_at_once_are_all_counted(state: StateFolder, owner: str, kept: Path) -> None:
@@ -146,36 +159,61 @@ async def test_a_run_is_none_the_worse_when_its_code_cannot_be_kept(
     (engine.home / "autosaved_scripts").write_text("in the way")
     execution = await engine.run("print('ran')")
     assert (execution.state, await engine.stdout(execution)) == ("completed", "ran\n")
+    assert await engine.services.autosaved.entries(engine.principal, 10) == []
     assert f"the code of job {execution.id} could not be autosaved" in caplog.text
 
 
-async def test_the_code_is_kept_after_it_was_started_and_also_when_the_call_is_cancelled_then(
+async def test_neither_the_call_nor_the_run_waits_for_the_code_to_be_kept(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go = threading.Event(), threading.Event()
     keep_now = engine.services.autosaved.keep
 
-    def keep_slowly(owner: str, source: bytes, run: Mapping[str, object]) -> None:
+    def keep_slowly(owner: str, source: bytes, *runs: Mapping[str, object]) -> None:
         begun.set()
         assert go.wait(20)
-        keep_now(owner, source, run)
+        keep_now(owner, source, *runs)
 
     monkeypatch.setattr(engine.services.autosaved, "keep", keep_slowly)
-    request = ExecutionRequest(script_content="print('kept')", use_uv=False)
-    async with anyio.create_task_group() as calls:
-        calls.start_soon(engine.executions.submit, engine.principal, request)
-        assert await anyio.to_thread.run_sync(begun.wait, 20)
-        (started,), _total = await engine.executions.newest(engine.principal, states=None, limit=1)
-        assert (await engine.wait(started)).state == "completed", "nobody waits for it"
-        calls.cancel_scope.cancel()
-        go.set()
-    (execution,), _total = await engine.executions.newest(engine.principal, states=None, limit=1)
+    execution = await engine.run("print('kept')")
+    assert await anyio.to_thread.run_sync(begun.wait, 20), "it is kept though nobody asks for it"
+    go.set()
     (entry,) = await engine.services.autosaved.entries(engine.principal, 10)
     assert entry.path.read_text() == "print('kept')"
     assert entry.last_job_id == execution.id
 
 
+async def test_whoever_reads_sees_all_that_was_started_before_the_latest_run_first(engine: Engine) -> None:
+    codes = [f"print({number % 3})" for number in range(7)]
+    started = [await engine.submit(code) for code in codes]
+
+    entries = await engine.services.autosaved.entries(engine.principal, 10)
+
+    assert [(one.path.read_text(), one.runs, one.last_job_id) for one in entries] == [
+        ("print(0)", 3, started[6].id),
+        ("print(2)", 2, started[5].id),
+        ("print(1)", 2, started[4].id),
+    ]
+    more = await engine.submit("print('more')")
+    name = hashlib.sha256(b"print('more')").hexdigest()[:16]
+    _path, source, told = await engine.services.autosaved.source(engine.principal, name)
+    assert (source, told["runs"][0]["job_id"]) == ("print('more')", more.id)
+    await engine.submit("print('last')")
+    assert engine.services.autosaved.remove_older_than(engine.principal.key, 0, dry_run=True)[0] == 5
+    for execution in [*started, more]:
+        await engine.wait(execution)
+
+
+async def test_what_was_started_is_kept_when_the_server_ends(engine: Engine) -> None:
+    execution = await engine.submit("print('kept')")
+    engine.close()
+    (name,) = names(engine.home / "autosaved_scripts")
+    assert sidecar(engine.home / "autosaved_scripts", name)["runs"][0]["job_id"] == execution.id  # type: ignore[index]
+    await engine.wait(execution)
+
+
 async def test_an_operator_can_have_nothing_kept(make_engine: MakeEngine) -> None:
     engine = make_engine(autosaved_scripts=0)
     await engine.run("print('not kept')")
+    assert await engine.services.autosaved.entries(engine.principal, 10) == []
     assert not (engine.home / "autosaved_scripts").exists()

@@ -103,6 +103,8 @@ async def watched(collector: Collector, free_port: int) -> AsyncIterator[Server]
                 assert answer.status_code == 200
                 (server.directory / "request-id").write_text(answer.headers["x-request-id"])
                 await http.get(f"/{SECRET}?token={SECRET}")
+            audit = server.home / "audit.jsonl"
+            await eventually(lambda: len(lines(audit.read_text())) == 2, what="its end in the audit log")
             yield server
 
 

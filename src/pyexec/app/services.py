@@ -13,6 +13,7 @@ from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.cleanup import Cleanup
 from pyexec.executions.history import ExecutionsOfSessions
 from pyexec.executions.inside import InsideExecutions
+from pyexec.executions.keeping import Autosaving
 from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
@@ -96,7 +97,7 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     afterwards = Afterwards()
     settler = Settler(folder, store, afterwards, observer)
     environments, names = environment_places(folder.environments)
-    autosaved = AutosavedScripts(folder, settings.limits.autosaved)
+    autosaved = AutosavedScripts(folder, settings.limits.autosaved, afterwards.catch_up)
     retention = Retention(folder, store, settler, autosaved, settings.limits)
     try:
         if database.is_new():
@@ -122,7 +123,7 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
         settler=settler,
         on_this_machine=OnThisMachine(host, planner),
         in_sandboxes=sandboxing.way if sandboxing else None,
-        autosaved=autosaved,
+        autosaving=Autosaving(autosaved, afterwards),
         limits=settings.limits,
         environ=settings.environ,
         directory=settings.directory,

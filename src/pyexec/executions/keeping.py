@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.domain.text import legible
 from pyexec.environments.credentials import masked
+from pyexec.executions.afterwards import Afterwards
 from pyexec.scripts.autosaved import AutosavedScripts
 
 _log = logging.getLogger(__name__)
@@ -15,18 +17,46 @@ LONGEST_TEXT = 1000
 MOST_ITEMS = 100
 
 
-def keep_inline_code(autosaved: AutosavedScripts, execution: Execution, request: ExecutionRequest, code: bytes) -> None:
-    """Keep the code of a run that has begun; that it cannot be kept is no reason for anything but a line in the log."""
-    run = {
+@dataclass(frozen=True, slots=True)
+class _Run:
+    execution: Execution
+    request: ExecutionRequest
+    code: bytes
+
+
+class Autosaving:
+    """Has inline code kept that has begun to run, with nobody waiting for it."""
+
+    def __init__(self, autosaved: AutosavedScripts, afterwards: Afterwards) -> None:
+        self._autosaved = autosaved
+        self._afterwards = afterwards
+
+    def keep_soon(self, execution: Execution, request: ExecutionRequest, code: bytes) -> None:
+        """Have the code of a run kept; that it cannot be is no reason for anything but a line in the log."""
+        if self._autosaved.keeps_any:
+            self._afterwards.gather(self._keep, _Run(execution, request, code))
+
+    def _keep(self, runs: list[_Run]) -> None:
+        of_source: dict[tuple[str, bytes], list[_Run]] = {}
+        for run in runs:  # The source that ran last is kept last: they are listed in that order.
+            key = (run.execution.owner, run.code)
+            of_source[key] = [*of_source.pop(key, []), run]
+        for (owner, code), those in of_source.items():
+            try:
+                self._autosaved.keep(owner, code, *map(_told, those))
+            except OSError as error:
+                for run in those:
+                    _log.warning("the code of job %s could not be autosaved: %s", run.execution.id, error)
+
+
+def _told(run: _Run) -> dict[str, object]:
+    execution = run.execution
+    return {
         "job_id": execution.id,
         "at": execution.created_at,
         "kind": execution.kind,
-        "arguments": told_arguments(execution, request),
+        "arguments": told_arguments(execution, run.request),
     }
-    try:
-        autosaved.keep(execution.owner, code, run)
-    except OSError as error:
-        _log.warning("the code of job %s could not be autosaved: %s", execution.id, error)
 
 
 def told_arguments(execution: Execution, request: ExecutionRequest) -> dict[str, object]:

@@ -237,6 +237,10 @@ class ExecutionService:
         budget = self.output_budget(max_bytes)
         return _cell_told(submitted) or await run_sync(self._cell, submitted.execution, budget)
 
+    def was_silent(self, submitted: Submitted) -> bool:
+        """Tell whether an execution is known to have ended without having printed anything."""
+        return _frames_told(submitted) is not None
+
     def as_submitted(self, execution: Execution) -> Reading:
         """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""
         return _silent(execution)

@@ -17,7 +17,7 @@ from pyexec.environments.asking import RunPlan
 from pyexec.environments.orders import ANSWER, Answer, answer_text, write_answer
 from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import companion_folder
-from pyexec.executions.keeping import keep_inline_code
+from pyexec.executions.keeping import Autosaving
 from pyexec.executions.launching import Planned, answer_of, launch_of, new_record
 from pyexec.executions.placing import CODE, foreseen, place, source_bytes
 from pyexec.executions.requests import CheckedRequest, check_request
@@ -27,7 +27,6 @@ from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import LOCK, claim, ids_in
 from pyexec.sandbox.keepers import KeeperConnection, kill
 from pyexec.sandbox.ports import Line
-from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.descriptors import DESCRIPTOR, descriptor, write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
@@ -47,7 +46,7 @@ class Submitter:
         settler: Settler,
         on_this_machine: Way,
         in_sandboxes: Way | None,
-        autosaved: AutosavedScripts,
+        autosaving: Autosaving,
         limits: ExecutionLimits,
         environ: Mapping[str, str],
         directory: Path,
@@ -57,7 +56,7 @@ class Submitter:
         self._settler = settler
         self._on_this_machine = on_this_machine
         self._in_sandboxes = in_sandboxes
-        self._autosaved = autosaved
+        self._autosaving = autosaving
         self._limits = limits
         self._environ = environ
         self._directory = directory
@@ -97,9 +96,8 @@ class Submitter:
         self._require_capacity(principal)
         ready = self._make_ready(principal, checked, way)
         submitted = (self._begin(ready, way) if may_begin(ready) else None) or self._hand_over(ready, way)
-        if request.script_content:  # Not before: nobody shall wait for this.
-            code = source_bytes(request.script_content)
-            keep_inline_code(self._autosaved, submitted.execution, request, code)
+        if request.script_content:
+            self._autosaving.keep_soon(submitted.execution, request, source_bytes(request.script_content))
         return submitted
 
     def _way(self, request: ExecutionRequest) -> Way:

@@ -13,7 +13,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,15 +51,24 @@ class AutosavedScript:
 
 
 class AutosavedScripts:
-    """Keeps inline code for its owner, at most `most` sources each (0: keeps none)."""
+    """Keeps inline code for its owner, at most `most` sources each (0: keeps none).
 
-    def __init__(self, folder: StateFolder, most: int) -> None:
+    Whoever reads sees what is kept once `catch_up` has returned.
+    """
+
+    def __init__(self, folder: StateFolder, most: int, catch_up: Callable[[], None] = lambda: None) -> None:
         self._folder = folder
         self._most = most
+        self._catch_up = catch_up
         self._lock = threading.Lock()
 
-    def keep(self, owner: str, source: bytes, run: Mapping[str, object]) -> None:
-        """Keep a source and note a run of it: `job_id`, `at` and whatever else there is to tell; no secrets.
+    @property
+    def keeps_any(self) -> bool:
+        """Whether anything is kept at all."""
+        return self._most > 0
+
+    def keep(self, owner: str, source: bytes, *runs: Mapping[str, object]) -> None:
+        """Keep a source and note runs of it, oldest first: `job_id`, `at` and what else there is to tell; no secrets.
 
         Blocks on the disk, for about half a millisecond.
 
@@ -75,12 +84,14 @@ class AutosavedScripts:
             if read_plain(folder, f"{name}{SUFFIX}", len(source)) != source:
                 write_plain(folder / f"{name}{SUFFIX}", source)
             sidecar = _read_sidecar(folder, name)
-            runs = [run, *_runs_in(sidecar)][:RUNS_KEPT]
+            latest = [*reversed(runs), *_runs_in(sidecar)][:RUNS_KEPT]
             path = folder / f"{name}{SIDECAR}"
             # Where a file takes the place of another, ext4 waits for the disk, milliseconds; here nothing would be lost
             # but what is told about a few runs.
             path.unlink(missing_ok=True)
-            write_plain(path, _sidecar(_count_in(sidecar) + 1, runs))
+            write_plain(path, _sidecar(_count_in(sidecar) + len(runs), latest))
+            now = time.time_ns()  # The file system's own clock is milliseconds coarse: several would be equally old.
+            os.utime(path, ns=(now, now), follow_symlinks=False)
 
     async def entries(self, principal: Principal, limit: int) -> list[AutosavedScript]:
         """Return the latest that were run, newest first."""
@@ -99,20 +110,24 @@ class AutosavedScripts:
 
         A `dry_run` only counts. Blocks on the disk.
         """
+        self._catch_up()
         before = time.time() - age_seconds
         return self._remove(self._folder.autosaved_scripts(owner), before, None, dry_run=dry_run)
 
     def sweep(self, age_seconds: float) -> int:
         """Remove, for every owner, what was not run for so long and what is too much; return how many scripts."""
+        self._catch_up()
         before = time.time() - age_seconds
         folders = self._folder.autosaved_scripts_of_all()
         return sum(self._remove(folder, before, self._most, dry_run=False)[0] for folder in folders)
 
     def _entries(self, folder: Path, limit: int) -> list[AutosavedScript]:
+        self._catch_up()
         newest = sorted(_kept(folder), key=lambda one: one.last_run_at, reverse=True)[:limit]
         return [_described(folder, one, self._sidecar_of(folder, one.name)) for one in newest]
 
     def _source(self, folder: Path, name: str) -> tuple[Path, str, dict[str, Any]]:
+        self._catch_up()
         name = name.removesuffix(SUFFIX)
         source = read_plain(folder, f"{name}{SUFFIX}", LARGEST_SOURCE) if _NAME.fullmatch(name) else None
         if source is None:

@@ -1,9 +1,11 @@
 """The records of executions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, Update, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Update, bindparam, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from pyexec.domain.executions import ACTIVE, Execution, Outcome, Process, State
@@ -15,6 +17,10 @@ _ROWS_AT_ONCE = 500
 
 class DuplicateRequestError(Exception):
     """The owner has used this request id before."""
+
+
+class _SomeAreKnownError(Exception):
+    """Not all of them are new; nothing was done."""
 
 
 class ExecutionStore:
@@ -153,6 +159,28 @@ class ExecutionStore:
         """Note the outcome, once; whoever comes second changes nothing. Tell whether this was the first."""
         return self._update(_FINISH, execution)
 
+    def finish_many(self, ended: Sequence[Execution]) -> list[Execution]:
+        """Do the same for several, in one transaction; return those for which this was the first."""
+        if len(ended) == 1:
+            return [one for one in ended if self.finish(one)]
+        with self._database.writing() as connection:
+            return _finish(connection, ended)
+
+    def add_finished(self, ended: Sequence[Execution]) -> list[Execution]:
+        """Store records of executions that have ended, whether they were noted before or not, in one transaction.
+
+        Return those whose end was not noted before.
+        """
+        by_age = sorted(ended, key=lambda one: (one.created_at, one.id))
+        with suppress(_SomeAreKnownError), self._database.writing() as connection:
+            if by_age and connection.execute(self._insert_missing, [*map(to_values, by_age)]).rowcount < len(by_age):
+                raise _SomeAreKnownError
+            return list(ended)
+        begun = [to_values(replace(one, state="pending", outcome=None)) for one in by_age]
+        with self._database.writing() as connection:
+            connection.execute(self._insert_missing, begun)
+            return _finish(connection, ended)
+
     def forget(self, owner: str, execution_id: str) -> None:
         """Remove the record of one that was never handed over, as if it had not been asked for."""
         query = delete(executions).where(executions.c.owner == owner, executions.c.id == execution_id)
@@ -193,10 +221,8 @@ class ExecutionStore:
         return found
 
     def _update(self, statement: Update, execution: Execution) -> bool:
-        values = to_values(execution)
-        given = {"of": execution.owner, "wanted": execution.id, **_changing(values)}
         with self._database.writing() as connection:
-            return connection.execute(statement, given).rowcount > 0
+            return connection.execute(statement, _change(execution)).rowcount > 0
 
     def _of(self, owner: str, *conditions: ColumnElement[bool]) -> Select[Any]:
         return select(executions).where(executions.c.owner == owner, *conditions)
@@ -215,8 +241,9 @@ def _may_be_in(execution_id: str) -> bool:
 _CHANGING = ("state", "started_at", "ended_at", "pid", "outcome")
 
 
-def _changing(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {f"new_{name}": values[name] for name in _CHANGING}
+def _change(execution: Execution) -> dict[str, Any]:
+    values = to_values(execution)
+    return {"of": execution.owner, "wanted": execution.id, **{f"new_{name}": values[name] for name in _CHANGING}}
 
 
 # Made once: putting a statement together costs as much as running it.
@@ -229,8 +256,32 @@ _COUNT_ACTIVE = (
     .where(executions.c.owner == bindparam("of"), executions.c.state.in_(sorted(ACTIVE)))
 )
 _NEW = {name: bindparam(f"new_{name}", type_=executions.c[name].type) for name in _CHANGING}
-_FINISH = update(executions).where(*_MINE, executions.c.state.in_(sorted(ACTIVE))).values(_NEW)
+# Not `in_`, which cannot be done for many at once.
+_IS_ACTIVE = or_(*(executions.c.state == state for state in sorted(ACTIVE)))
+_FINISH = update(executions).where(*_MINE, _IS_ACTIVE).values(_NEW)
+# Always in the same order: two servers that lock the same rows must not wait for each other.
+_UNFINISHED = (
+    select(executions.c.owner, executions.c.id)
+    .where(executions.c.id.in_(bindparam("wanted", expanding=True)), executions.c.state.in_(sorted(ACTIVE)))
+    .order_by(executions.c.id)
+    .with_for_update()
+)
 _MARK_RUNNING = update(executions).where(*_MINE, executions.c.state == "pending").values(_NEW)
+
+
+def _finish(connection: Connection, ended: Sequence[Execution]) -> list[Execution]:
+    given: dict[tuple[str, str], Execution] = {}
+    for one in ended:
+        given.setdefault((one.owner, one.id), one)
+    ids = sorted(one.id for one in given.values())
+    unfinished: set[tuple[str, str]] = set()
+    for start in range(0, len(ids), _ROWS_AT_ONCE):
+        rows = connection.execute(_UNFINISHED, {"wanted": ids[start : start + _ROWS_AT_ONCE]})
+        unfinished.update((owner, execution_id) for owner, execution_id in rows)
+    first = [one for key, one in given.items() if key in unfinished]
+    if first:
+        connection.execute(_FINISH, [_change(one) for one in first])
+    return first
 
 
 def to_values(execution: Execution) -> dict[str, Any]:

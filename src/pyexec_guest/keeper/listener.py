@@ -27,6 +27,7 @@ class Client:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.decoder = protocol.Decoder()
+        self.held: bytes | None = None
 
 
 class Listener:

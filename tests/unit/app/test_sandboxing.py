@@ -12,6 +12,7 @@ from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sandboxes import SandboxSettings
 from pyexec.environments.orders import BuildOrder
 from pyexec.executions.sandboxed import InSandboxes
+from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Launch
 from pyexec.storage.state_folder import StateFolder
 from tests.integration.engine import Engine

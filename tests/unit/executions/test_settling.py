@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pyexec.domain.executions import Execution, Outcome
+from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
+from pyexec.domain.principals import Principal
 from pyexec.environments.orders import Answer, write_answer
 from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.settling import FOLDER_GONE, Settler
@@ -15,6 +16,22 @@ from tests.helpers.databases import Place
 from tests.helpers.records import OWNER, execution
 
 FAILED = {"kind": "environment_failed", "ended_at": 200.0, "reason": "error: uv said\n  cause: a lot"}
+
+
+class Heard:
+    """Hears of what is run."""
+
+    def __init__(self) -> None:
+        self.ended_ones: list[Execution] = []
+
+    def submitted(self, _principal: Principal, _execution: Execution, _request: ExecutionRequest, /) -> None:
+        raise AssertionError("nothing is submitted here")
+
+    def refused(self, _principal: Principal, _request: ExecutionRequest, _code: str, /) -> None:
+        raise AssertionError("nothing is refused here")
+
+    def ended(self, execution: Execution, /) -> None:
+        self.ended_ones.append(execution)
 
 
 class World:
@@ -28,7 +45,8 @@ class World:
         self.of_it = self.folder.execution(self.record.id)
         self.of_it.mkdir()
         self.store.add(self.record)
-        self.settler = Settler(self.folder, self.store, Afterwards())
+        self.heard = Heard()
+        self.settler = Settler(self.folder, self.store, Afterwards(), self.heard)
 
     def ends(self, values: Mapping[str, object]) -> None:
         (self.of_it / "outcome.json").write_text(json.dumps(values))
@@ -56,6 +74,17 @@ def test_what_has_ended_is_written_into_the_index(world: World) -> None:
     assert (settled.state, settled.outcome and settled.outcome.exit_code) == ("failed", 3)
     assert world.kept() == settled
     assert world.settler.settle_active(OWNER) == []
+
+
+def test_an_end_that_several_have_seen_is_heard_of_once(world: World) -> None:
+    world.ends({"kind": "exited", "exit_code": 0, "started_at": 150.0, "ended_at": 200.0})
+    seen = [world.settler.settle_soon(world.record) for _ in range(3)]
+    assert seen == [seen[0]] * 3
+    assert world.settler.settle_active(OWNER) == [], "whoever lists comes after what was seen before"
+    world.settler.settle(world.record)
+    world.settler.settle_soon(world.record)
+    world.settler.catch_up()
+    assert world.heard.ended_ones == [seen[0]] == [world.kept()]
 
 
 @pytest.mark.case("B035")

@@ -1,4 +1,7 @@
 import dataclasses
+import random
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +157,65 @@ def test_the_first_outcome_stays(store: ExecutionStore) -> None:
     record = store.get(OWNER, execution(1).id)
     assert record is not None
     assert (record.state, record.outcome) == ("completed", exited(0))
+
+
+def ended(number: int, code: int = 0, **values: Any) -> Execution:
+    return execution(number, state="failed" if code else "completed", outcome=exited(code), **values)
+
+
+def test_several_outcomes_are_noted_at_once_and_each_for_the_first_time_only(store: ExecutionStore) -> None:
+    store.add_missing(map(execution, range(520)))
+    store.finish(ended(3))
+    store.add(execution(9999, owner=OTHER))
+    told_twice = [ended(1), ended(1, code=5)]
+    theirs_and_unknown = [ended(9999), ended(5000)]
+
+    first = store.finish_many([*told_twice, ended(3, code=5), *theirs_and_unknown, *map(ended, range(4, 520))])
+
+    assert first == [ended(1), *map(ended, range(4, 520))]
+    assert [one.id for one in store.active(OWNER)] == [execution(0).id, execution(2).id]
+    assert [store.get(OWNER, ended(number).id) for number in (1, 3)] == [ended(1), ended(3)]
+    assert store.get(OTHER, execution(9999).id) == execution(9999, owner=OTHER)
+    assert store.finish_many([]) == store.add_finished([]) == []
+
+
+def test_what_has_ended_is_noted_whether_it_was_known_before_or_not(store: ExecutionStore) -> None:
+    store.add(execution(1, created_at=101.0))
+    store.add(execution(2, created_at=102.0, state="running", pid=7, started_at=103.0))
+    store.add(execution(3, created_at=103.0))
+    store.finish(ended(3, created_at=103.0))
+    store.add(execution(4, created_at=104.0, request_id="r"))
+
+    given = [ended(number, created_at=100.0 + number) for number in (6, 5, 3, 2, 1)]
+    taken = ended(7, request_id="r")
+    first = store.add_finished([*given, taken, ended(3, code=5, created_at=103.0)])
+
+    assert [one.id for one in first] == [ended(number).id for number in (6, 5, 2, 1)]
+    newest, total = store.page(OWNER, states=["completed"], limit=9)
+    assert newest == given, "the latest first, and the first outcome of each"
+    assert (total, store.get(OWNER, taken.id)) == (5, None)
+    assert store.add_finished(given) == []
+
+
+def test_two_servers_that_note_the_same_ends_at_once_note_each_once(place: Place) -> None:
+    stores = [ExecutionStore(place.open()) for _ in range(4)]
+    records = [ended(number, created_at=100.0 + number) for number in range(40)]
+    for record in records[::2]:
+        stores[0].add(replace(record, state="pending", outcome=None))
+
+    def note(number: int) -> list[Execution]:
+        found: list[Execution] = []
+        for start in range(0, 40, 10):
+            part = records[start : start + 10]
+            random.Random(number).shuffle(part)
+            found += stores[number].add_finished(part) if number % 2 else stores[number].finish_many(part)
+        return found
+
+    with ThreadPoolExecutor(4) as pool:
+        first = [one.id for found in pool.map(note, range(4)) for one in found]
+
+    assert sorted(first) == [one.id for one in records]
+    assert stores[0].count(OWNER, ["completed"]) == 40
 
 
 def test_an_ended_execution_does_not_run_again(store: ExecutionStore) -> None:
