@@ -20,6 +20,7 @@ from pyexec.app.services import Services, open_services
 from pyexec.domain.errors import PyexecError
 from pyexec.domain.executions import ExecutionRequest
 from pyexec.sandbox import handover
+from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Launch
 from pyexec.settings import load_settings
 from pyexec.walls.host.wall import HostWall
@@ -36,7 +37,7 @@ def hang() -> NoReturn:
         time.sleep(600)
 
 
-def hang_before_the_hand_over(self: HostWall, launch: Launch) -> None:
+def hang_before_the_hand_over(self: HostWall, launch: Launch, lock_fd: int) -> KeeperConnection:
     hang()
 
 

@@ -49,10 +49,9 @@ class Prepared:
             owner="test",
             folder=self.folder,
             lines=(Line(folder=queue, entry=held.entry, slots=4),),
-            lock_fd=held.lock_fd,
             **(values | how),
         )
-        HostWall(engine.services.launcher).launch(self._launch)
+        HostWall(engine.services.launcher).launch(self._launch, held.lock_fd).close()
         held.release()
 
     def ended(self) -> dict[str, Any]:

@@ -408,11 +408,17 @@ async def _heard(keeper: KeeperConnection, watcher: Watcher | None) -> Mapping[s
 
 def _cell_told(submitted: Submitted) -> CellReading | None:
     """Return what a keeper has told with the end, if that is all there is."""
-    frames = (submitted.ended or {}).get("frames")
-    if submitted.environment is None or not isinstance(frames, list):
+    frames = _frames_told(submitted)
+    if submitted.environment is None or frames is None:
         return None
-    turn = turn_of(cast("list[dict[str, Any]]", frames))
-    return CellReading(reading=_silent(submitted.execution), environment=submitted.environment, turn=turn, artifacts=())
+    reading = _silent(submitted.execution)
+    return CellReading(reading=reading, environment=submitted.environment, turn=turn_of(frames), artifacts=())
+
+
+def _frames_told(submitted: Submitted) -> list[dict[str, Any]] | None:
+    """Return what a guest has said, where its keeper has told all of it, which it does where nothing was printed."""
+    frames = (submitted.ended or {}).get("frames")
+    return cast("list[dict[str, Any]]", frames) if isinstance(frames, list) else None
 
 
 def _silent(execution: Execution) -> Reading:

@@ -120,8 +120,9 @@ class Settler:
             first = self._store.add_finished(at_once) if at_once else []
             if others := [one for one in ended if one.id not in known]:
                 first += self._store.finish_many(others)
-            for execution in first if self._observer is not None else ():
-                self._observer.ended(execution)
+            if self._observer is not None:
+                for execution in first:
+                    self._observer.ended(execution)
 
     def _observe(self, execution: Execution) -> Observation:
         folder = self._folder.execution(execution.id)

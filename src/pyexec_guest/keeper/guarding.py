@@ -31,7 +31,12 @@ class Guarding:
     Args:
         orders: What the server has ordered.
         connection: The server's, which hears of everything first.
+
+    Attributes:
+        quiet_seconds: How long the server is told nothing, where it expects that to be over in a moment.
     """
+
+    quiet_seconds = 0.0
 
     def __init__(self, orders: "dict[str, Any]", connection: socket.socket) -> None:
         self.orders = orders
@@ -41,7 +46,7 @@ class Guarding:
         self.usage = Usage()
         self.events = log.EventWriter(self.folder)
         self._waits: tuple[str, int] | None = None
-        self.listener = Listener(self.loop, self._on_message, connection, self.waits)
+        self.listener = Listener(self.loop, self._on_message, connection, self.waits, quiet_seconds=self.quiet_seconds)
         self.record = Record(self.folder)
         self.started_at: float | None = None
         self._started: dict[str, Any] | None = None

@@ -9,6 +9,7 @@ file means that the outcome is written. From a client:
 
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -27,7 +28,7 @@ class Client:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.decoder = protocol.Decoder()
-        self.held: bytes | None = None
+        self.held: bytearray | None = None
 
 
 class Listener:
@@ -39,7 +40,10 @@ class Listener:
         on_message: "Callable[[dict[str, Any]], None]",
         first: socket.socket,
         waits: "Callable[[], tuple[str, int] | None]" = lambda: None,
+        *,
+        quiet_seconds: float = 0.0,
     ) -> None:
+        """`quiet_seconds`: how long `first` is told nothing, since all may be over by then, and told at once."""
         self._loop = loop
         self._waits = waits
         self._on_message = on_message
@@ -48,8 +52,10 @@ class Listener:
         self._output_pending = False
         self._next_notice = 0.0
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._add(first)
+        self._quiet_until = time.monotonic() + quiet_seconds if quiet_seconds else None
+        self._add(Client(first))
         loop.add_timer(self._notify_output)
+        loop.add_timer(self._end_quiet)
 
     def open(self, folder: str) -> None:
         """Listen in `folder`, which only its owner can enter."""
@@ -72,6 +78,8 @@ class Listener:
         message = {"t": "ended", **told}
         if len(protocol.encode(message)) <= protocol.SMALL_FRAME:
             self._broadcast(message)
+        self._quiet_until = None
+        self._tell_held()
 
     def close(self, folder: str) -> None:
         """Stop listening, then let go of everybody."""
@@ -100,11 +108,13 @@ class Listener:
         if len(self._clients) >= MAX_CLIENTS or not may_talk(connection):
             connection.close()
             return
-        self._add(connection)
+        self._add(Client(connection))
 
-    def _add(self, connection: socket.socket) -> None:
+    def _add(self, client: Client) -> None:
+        connection = client.connection
         connection.setblocking(False)
-        client = Client(connection)
+        if self._quiet_until is not None and not self._clients:
+            client.held = bytearray()
         self._clients[connection.fileno()] = client
         self._loop.add_reader(connection.fileno(), lambda: self._read(client))
         hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": self._phase}
@@ -133,13 +143,33 @@ class Listener:
         for client in list(self._clients.values()):
             self._send(client, message)
 
+    def _end_quiet(self, now: float) -> "float | None":
+        """Tell what has been held back, when that is due; return when, if that is later."""
+        if self._quiet_until is None or now < self._quiet_until:
+            return self._quiet_until
+        self._quiet_until = None
+        self._tell_held()
+        return None
+
+    def _tell_held(self) -> None:
+        for client in list(self._clients.values()):
+            held, client.held = client.held, None
+            if held:
+                self._send_frame(client, bytes(held), may_be_lost=False)
+
     def _send(self, client: Client, message: "dict[str, Any]") -> None:
         frame = protocol.encode(message)
+        if client.held is not None:
+            client.held += frame
+        else:
+            self._send_frame(client, frame, may_be_lost=message["t"] == "output")
+
+    def _send_frame(self, client: Client, frame: bytes, *, may_be_lost: bool) -> None:
         try:
             if client.connection.send(frame) != len(frame):
                 self._remove(client)  # It does not read; a torn frame would only mislead it.
         except BlockingIOError:
-            if message["t"] != "output":
+            if not may_be_lost:
                 self._remove(client)
         except OSError:
             return  # It has hung up; what it said before that is read next, and then it is let go.

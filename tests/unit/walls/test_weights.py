@@ -1,5 +1,7 @@
 """Who gets how much processor time where there is not enough for all."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import cast
 
 import pytest
@@ -23,9 +25,18 @@ def boxes(count: int) -> tuple[list[Weighed], list[Box]]:
     return made, [cast("Box", one) for one in made]
 
 
+@contextmanager
+def at_work(weights: Weights, owner: str, box: Box) -> Generator[None]:
+    weights.begin(owner, box)
+    try:
+        yield
+    finally:
+        weights.end(owner, box)
+
+
 def test_the_sandboxes_of_one_owner_share_what_another_has_for_one() -> None:
     weights, (seen, (first, second, other)) = Weights(), boxes(3)
-    with weights.at_work("a", first), weights.at_work("a", second), weights.at_work("b", other):
+    with at_work(weights, "a", first), at_work(weights, "a", second), at_work(weights, "b", other):
         for owner, box in (("a", first), ("a", second), ("b", other)):
             weights.settle(owner, box)
         assert [one.share for one in seen] == [0.5, 0.5, 1.0]
@@ -33,9 +44,9 @@ def test_the_sandboxes_of_one_owner_share_what_another_has_for_one() -> None:
 
 def test_what_has_just_begun_counts_more_until_it_has_settled() -> None:
     weights, (seen, (old, new)) = Weights(), boxes(2)
-    with weights.at_work("a", old):
+    with at_work(weights, "a", old):
         weights.settle("a", old)
-        with weights.at_work("a", new):
+        with at_work(weights, "a", new):
             assert [one.share for one in seen] == [0.5, BEGINNING / 2]
             weights.settle("a", new)
             assert [one.share for one in seen] == [0.5, 0.5]
@@ -43,9 +54,9 @@ def test_what_has_just_begun_counts_more_until_it_has_settled() -> None:
 
 def test_what_a_cell_leaves_running_has_the_least_and_the_others_have_theirs_again() -> None:
     weights, (seen, (staying, leaving)) = Weights(), boxes(2)
-    with weights.at_work("a", staying):
+    with at_work(weights, "a", staying):
         weights.settle("a", staying)
-        with pytest.raises(KeyError), weights.at_work("a", leaving):
+        with pytest.raises(KeyError), at_work(weights, "a", leaving):
             raise KeyError
         assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
         weights.settle("a", leaving)  # Late, as its clock is another's.
