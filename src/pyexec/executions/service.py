@@ -95,6 +95,7 @@ class ExecutionService:
                 await run_sync(self._observer.refused, principal, request, error.code)
             raise
         note_execution(submitted.execution.id)
+        self._take_end(submitted, submitted.keeper.said("ended") if submitted.keeper else None)
         if self._observer is not None:
             await run_sync(self._observer.submitted, principal, submitted.execution, request)
         return submitted
@@ -140,14 +141,20 @@ class ExecutionService:
         else:
             told = await _heard(submitted.keeper, watcher)
             submitted.close()
-        observation = None if told is None else as_told(told)
-        if observation is not None and observation.is_plain:
-            submitted.ended = told
-            submitted.execution = self._settler.settle_told(execution, observation)
+        if self._take_end(submitted, told):
             return
         submitted.execution = await run_sync(self._settler.settle_soon, execution)
         if not submitted.execution.ended:  # The keeper is coming or going: its traces settle in a moment.
             await anyio.sleep(PAUSE_SECONDS)
+
+    def _take_end(self, submitted: Submitted, told: Mapping[str, Any] | None) -> bool:
+        """Take over what a keeper has said of the end; tell whether that says it all."""
+        observation = None if told is None else as_told(told)
+        if observation is None or not observation.is_plain:
+            return False
+        submitted.ended = told
+        submitted.execution = self._settler.settle_told(submitted.execution, observation)
+        return True
 
     async def follow(self, principal: Principal, execution_id: str, *, to_end: bool = True) -> AsyncIterator[Piece]:
         """Yield what an execution has printed so far, as raw bytes; and `to_end` what it prints until it has ended.

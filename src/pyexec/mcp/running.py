@@ -162,7 +162,7 @@ async def submit_and_wait(
     principal = desk.principal()
     submitted = await service.submit_to_wait(principal, request)
     try:
-        if wait_seconds != 0 or submitted.execution.state != "pending":
+        if not submitted.execution.ended and (wait_seconds != 0 or submitted.execution.state != "pending"):
             await _wait(desk, context, service, principal, submitted, wait_seconds)
     except BaseException:
         submitted.close()

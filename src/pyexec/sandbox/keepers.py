@@ -59,6 +59,10 @@ class KeeperConnection:
             self._connection.setblocking(False)
         return self._messages.popleft()
 
+    def said(self, kind: str) -> dict[str, Any] | None:
+        """Return a message of a kind that has arrived already, and has not been taken; it is not taken by this."""
+        return next((message for message in self._messages if message.get("t") == kind), None)
+
     def stop(self, mode: StopMode, reason: str) -> None:
         """Ask the keeper to end the execution."""
         self._connection.sendall(protocol.encode({"op": "stop", "mode": mode, "reason": reason}))

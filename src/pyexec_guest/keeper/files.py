@@ -39,11 +39,12 @@ class IncomingFiles:
     them is a breach. A file that cannot be written, as on a full disk, is left out.
 
     Args:
-        folder: Where they are put; nobody else may write there.
+        folder: Where they are put; it is made when the first one comes. Nobody else may write there.
     """
 
     def __init__(self, folder: str) -> None:
-        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        self._path = folder
+        self._folder = -1
         self._current: _Incoming | None = None
         self._room = TOGETHER
         self._count = 0
@@ -99,6 +100,8 @@ class IncomingFiles:
         part = f".incoming-{self._count}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
+            if self._folder < 0:
+                self._folder = _made(self._path)
             return _Incoming(name, part, os.open(part, flags, 0o600, dir_fd=self._folder))
         except OSError:
             return _Incoming(name, part, None)
@@ -198,3 +201,9 @@ def _write(fd: int, data: bytes) -> bool:
     except OSError:
         return False
     return True
+
+
+def _made(folder: str) -> int:
+    with suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)

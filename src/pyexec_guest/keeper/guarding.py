@@ -18,6 +18,8 @@ from pyexec_guest.keeper.supervisor import Ending, StopRequest, Usage
 
 LOCK = "lock"
 QUEUE_LOOK_SECONDS = 2.0
+QUIET_SECONDS = 0.008
+"""Most cells are over by then: their server is woken once, and takes no processor from them meanwhile."""
 REASON_CHARACTERS = 4000
 PREPARE_LOG_BYTES = 256 * 1024
 PREPARED = "environment.json"
@@ -33,10 +35,10 @@ class Guarding:
         connection: The server's, which hears of everything first.
 
     Attributes:
-        quiet_seconds: How long the server is told nothing, where it expects that to be over in a moment.
+        has_begun: Whether it runs already, and is likely to be over in a moment.
     """
 
-    quiet_seconds = 0.0
+    has_begun = False
 
     def __init__(self, orders: "dict[str, Any]", connection: socket.socket) -> None:
         self.orders = orders
@@ -46,8 +48,9 @@ class Guarding:
         self.usage = Usage()
         self.events = log.EventWriter(self.folder)
         self._waits: tuple[str, int] | None = None
-        self.listener = Listener(self.loop, self._on_message, connection, self.waits, quiet_seconds=self.quiet_seconds)
-        self.record = Record(self.folder)
+        quiet = QUIET_SECONDS if self.has_begun else 0.0
+        self.listener = Listener(self.loop, self._on_message, connection, self.waits, quiet_seconds=quiet)
+        self.record = Record(self.folder, has_begun=self.has_begun)
         self.started_at: float | None = None
         self._started: dict[str, Any] | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
@@ -67,7 +70,7 @@ class Guarding:
         self._write_outcome(outcome)
         next_in_line = [execution_id for line in self._lines for execution_id in line.leave()]
         self.listener.ended({"outcome": outcome, "started": self._started, **self.told()})
-        self.listener.close(self.folder)
+        self.listener.close()
         for execution_id in next_in_line:
             try:
                 turn.wake(os.path.dirname(self.folder), execution_id)

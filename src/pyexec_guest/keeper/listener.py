@@ -51,6 +51,8 @@ class Listener:
         self._phase = "waiting"
         self._output_pending = False
         self._next_notice = 0.0
+        self._folder = ""
+        self._is_open = False
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._quiet_until = time.monotonic() + quiet_seconds if quiet_seconds else None
         self._add(Client(first))
@@ -58,11 +60,10 @@ class Listener:
         loop.add_timer(self._end_quiet)
 
     def open(self, folder: str) -> None:
-        """Listen in `folder`, which only its owner can enter."""
-        bind_in(folder, self._server)
-        self._server.listen(16)
-        self._server.setblocking(False)
-        self._loop.add_reader(self._server.fileno(), self._accept)
+        """Listen in `folder`, which only its owner can enter; where all may be over in a moment, not before that."""
+        self._folder = folder
+        if self._quiet_until is None:
+            self._listen(folder)
 
     def phase(self, phase: str) -> None:
         """Tell everybody which step is under way."""
@@ -75,17 +76,19 @@ class Listener:
 
     def ended(self, told: "dict[str, Any]") -> None:
         """Tell everybody how it has ended, unless that is too long."""
-        message = {"t": "ended", **told}
-        if len(protocol.encode(message)) <= protocol.SMALL_FRAME:
-            self._broadcast(message)
+        frame = protocol.encode({"t": "ended", **told})
+        if len(frame) <= protocol.SMALL_FRAME:
+            for client in list(self._clients.values()):
+                self._send(client, frame)
         self._quiet_until = None
         self._tell_held()
 
-    def close(self, folder: str) -> None:
+    def close(self) -> None:
         """Stop listening, then let go of everybody."""
         self._server.close()
-        with suppress(OSError):
-            os.unlink(os.path.join(folder, SOCKET_NAME))
+        if self._is_open:
+            with suppress(OSError):
+                os.unlink(os.path.join(self._folder, SOCKET_NAME))
         for client in self._clients.values():
             client.connection.close()
 
@@ -119,7 +122,7 @@ class Listener:
         self._loop.add_reader(connection.fileno(), lambda: self._read(client))
         hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": self._phase}
         waits = self._waits()
-        self._send(client, hello if waits is None else {**hello, "waits": waits})
+        self._send(client, protocol.encode(hello if waits is None else {**hello, "waits": waits}))
 
     def _read(self, client: Client) -> None:
         try:
@@ -140,8 +143,9 @@ class Listener:
             client.connection.close()
 
     def _broadcast(self, message: "dict[str, Any]") -> None:
+        frame = protocol.encode(message)
         for client in list(self._clients.values()):
-            self._send(client, message)
+            self._send(client, frame, may_be_lost=message["t"] == "output")
 
     def _end_quiet(self, now: float) -> "float | None":
         """Tell what has been held back, when that is due; return when, if that is later."""
@@ -149,22 +153,27 @@ class Listener:
             return self._quiet_until
         self._quiet_until = None
         self._tell_held()
+        if self._folder:
+            self._listen(self._folder)
         return None
+
+    def _listen(self, folder: str) -> None:
+        bind_in(folder, self._server)
+        self._is_open = True
+        self._server.listen(16)
+        self._server.setblocking(False)
+        self._loop.add_reader(self._server.fileno(), self._accept)
 
     def _tell_held(self) -> None:
         for client in list(self._clients.values()):
             held, client.held = client.held, None
             if held:
-                self._send_frame(client, bytes(held), may_be_lost=False)
+                self._send(client, bytes(held))
 
-    def _send(self, client: Client, message: "dict[str, Any]") -> None:
-        frame = protocol.encode(message)
+    def _send(self, client: Client, frame: bytes, *, may_be_lost: bool = False) -> None:
         if client.held is not None:
             client.held += frame
-        else:
-            self._send_frame(client, frame, may_be_lost=message["t"] == "output")
-
-    def _send_frame(self, client: Client, frame: bytes, *, may_be_lost: bool) -> None:
+            return
         try:
             if client.connection.send(frame) != len(frame):
                 self._remove(client)  # It does not read; a torn frame would only mislead it.

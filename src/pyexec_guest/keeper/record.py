@@ -10,11 +10,11 @@ RESERVE_BYTES = 16 * 1024
 
 
 class Record:
-    """These files of one execution. Room for them is taken at once."""
+    """These files of one execution. Room for them is taken at once, but for the first where that is written at once."""
 
-    def __init__(self, folder: "str | os.PathLike[str]") -> None:
+    def __init__(self, folder: "str | os.PathLike[str]", *, has_begun: bool = False) -> None:
         self._folder = os.fspath(folder)
-        for name in (STARTED, OUTCOME):
+        for name in (OUTCOME,) if has_begun else (STARTED, OUTCOME):
             with open(self._part(name), "wb", opener=_private) as file:
                 file.write(b" " * RESERVE_BYTES)
 
@@ -28,7 +28,7 @@ class Record:
 
     def _write(self, name: str, value: "dict[str, Any]") -> None:
         """Write into the room that was taken, and give it its name in one step."""
-        with open(self._part(name), "r+b") as file:
+        with open(self._part(name), "wb", opener=_private_as_it_is) as file:
             file.write(json.dumps(value, separators=(",", ":")).encode("ascii"))
             file.truncate()
         os.replace(self._part(name), os.path.join(self._folder, name))
@@ -39,3 +39,7 @@ class Record:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
+
+
+def _private_as_it_is(path: str, flags: int) -> int:
+    return os.open(path, flags & ~os.O_TRUNC, 0o600)

@@ -11,7 +11,6 @@ from typing import Any
 
 from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.guarding import LastPlace, hold_place, turn_request
-from pyexec.storage import artifacts
 from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
@@ -95,7 +94,6 @@ def _note_down(orders: dict[str, Any], places: list[LastPlace]) -> None:
         path = os.fspath(folder / LOCK)
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        artifacts.make_artifacts_folder(folder)
         for name, text in orders["files"]:
             _write(folder / name, text)
         entries = [place.take(path, orders["id"]) for place in places]

@@ -40,8 +40,6 @@ from pyexec.walls.bubblewrap.weights import BEGINNING_SECONDS
 
 CLOSE_SECONDS = 10.0
 NEWS_SECONDS = 0.2
-QUIET_SECONDS = 0.008
-"""Most cells are over by then: their server is woken once, and takes no processor from them meanwhile."""
 STARTING = "starting an interpreter with this environment, of which sandboxes are copies"
 
 
@@ -62,7 +60,7 @@ class SandboxGuard(Guarding):
         self._house = house
         self._begun = begun
         self._ticket = begun.ticket if begun else Ticket(str(orders.get("owner") or ""))
-        self.quiet_seconds = QUIET_SECONDS if begun else 0.0
+        self.has_begun = begun is not None
         self._told: list[dict[str, Any]] | None = None
         super().__init__(orders, connection)
         self._stay = begun.stay if begun else None
