@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import faulthandler
 import os
-import queue
 import socket
 import sys
 import threading
@@ -96,7 +95,6 @@ class Loop:
         self._interrupts = interrupts
         self._prepared = prepared
         self._finish = finish
-        self._inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._current: Turn | None = None
         self._last: Turn | None = None
         self._turns = 0
@@ -118,8 +116,7 @@ class Loop:
 
     def run(self) -> int:
         """Serve; return the exit code of this process."""
-        self._interrupts.install()
-        self._channel.listen(self._on_message, self._on_end)
+        self._channel.listen(self._on_interrupt, self._on_end)
         self._channel.send(
             {
                 "t": "hello",
@@ -130,8 +127,9 @@ class Loop:
             }
         )
         while True:
-            request = self._inbox.get()
-            if request is None or request.get("op") == "close":
+            self._get_ready()
+            request = self._channel.request()
+            if request.get("op") == "close":
                 return 0
             code = self._serve(request)
             if os.getpid() != self._pid:
@@ -140,22 +138,22 @@ class Loop:
                 self._over = True
                 return code
 
+    def _get_ready(self) -> None:
+        """Do ahead of a turn what needs not wait for it, and put right what the turn before has changed."""
+        self._interrupts.install()
+        self._shell.get_ready()
+        self._streams.get_ready()
+
     # -- what arrives, on a thread of its own ----------------------------------------------------------------------
 
-    def _on_message(self, message: "dict[str, Any]") -> None:
-        if message.get("op") == "interrupt":
-            self._interrupt(message.get("turn"))
-        else:
-            self._inbox.put(message)
+    def _on_interrupt(self, message: "dict[str, Any]") -> None:
+        turn = self._current
+        if turn is not None and turn.id == message.get("turn"):
+            self._interrupts.deliver(lambda: self._current is turn)
 
     def _on_end(self) -> None:
         """Nobody is there any more who could take what this process does."""
         os._exit(0)
-
-    def _interrupt(self, turn_id: object) -> None:
-        turn = self._current
-        if turn is not None and turn.id == turn_id:
-            self._interrupts.deliver(lambda: self._current is turn)
 
     # -- serving ---------------------------------------------------------------------------------------------------
 
@@ -174,6 +172,7 @@ class Loop:
         self._threads.begin(turn, self._last)
         self._turns += 1
         self._current = self._last = turn
+        self._channel.begin_turn()
         self._displays.begin()
         if self._sender is not None:
             self._sender.begin()
@@ -193,6 +192,7 @@ class Loop:
         self._headroom.use()
         ran = self._settled(ran)
         if self._finish is not None and request.get("last") and os.getpid() == self._pid:
+            self._interrupts.install()
             with contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
                 self._finish()
         for note in self._displays.notes():
@@ -203,6 +203,8 @@ class Loop:
         if os.getpid() == self._pid:
             files = self._changed_files(ran, send=bool(request.get("last")))
             with self._channel.alone():  # What a thread still shows comes before the terminal frame, or late.
+                if not request.get("last"):
+                    self._channel.end_turn()
                 self._channel.send({**self._done(turn, ran, time.monotonic() - began), "files": files})
                 self._current = None
         self._current = None
