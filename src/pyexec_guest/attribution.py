@@ -46,6 +46,9 @@ class Threads:
     def begin(self, turn: Turn, last: "Turn | None") -> None:
         """Note who is there, before `turn` begins after `last`."""
         _turn.set(turn)
+        if threading.active_count() == 1:
+            self._origin.clear()
+            return
         alive = {thread.ident for thread in threading.enumerate() if thread.ident is not None}
         self._origin = {ident: origin for ident, origin in self._origin.items() if ident in alive}
         if last is not None:

@@ -3,7 +3,6 @@
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 LOOKED_AT = 1000
@@ -47,6 +46,8 @@ class Watch:
     def changes(self) -> "list[Change]":
         """Look after it; return what differs, by path."""
         after, _ = self._look()
+        if after == self._before:
+            return []
         found: list[Change] = []
         for path, mark in sorted(after.items()):
             before = self._before.get(path)
@@ -70,29 +71,28 @@ class Watch:
         looked = 0
         while folders:
             folder = folders.popleft()
-            for entry in self._entries(folder):
-                looked += 1
-                if looked > LOOKED_AT or (looked % 64 == 0 and time.monotonic() > until):
-                    return found, False
-                path = f"{folder}/{entry.name}" if folder else entry.name
-                if not _is_told(entry.name) or len(path) > LONGEST_PATH:
-                    continue
-                try:
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(path)
-                    elif entry.is_file(follow_symlinks=False):
-                        state = entry.stat(follow_symlinks=False)
-                        found[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
-                except OSError:
-                    continue  # It has gone meanwhile.
+            before = f"{folder}/" if folder else ""
+            try:
+                entries = os.scandir(f"{self._folder}/{folder}")
+            except OSError:
+                continue
+            with entries:
+                for entry in entries:
+                    looked += 1
+                    if looked > LOOKED_AT or (looked % 64 == 0 and time.monotonic() > until):
+                        return found, False
+                    path = before + entry.name
+                    if not _is_told(entry.name) or len(path) > LONGEST_PATH:
+                        continue
+                    try:
+                        if entry.is_file(follow_symlinks=False):
+                            state = entry.stat(follow_symlinks=False)
+                            found[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
+                        elif entry.is_dir(follow_symlinks=False):
+                            folders.append(path)
+                    except OSError:
+                        continue  # It has gone meanwhile.
         return found, True
-
-    def _entries(self, folder: str) -> "Iterator[os.DirEntry[str]]":
-        try:
-            with os.scandir(os.path.join(self._folder, folder)) as entries:
-                yield from entries
-        except OSError:
-            return
 
 
 def _is_told(name: str) -> bool:

@@ -21,16 +21,31 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
 from pyexec_guest import protocol
+from pyexec_guest.reading import Reader
 
 ACK_SECONDS = 10.0
 RESEND_SECONDS = 0.02
 RESENDINGS = 50
 _HIGHEST_FD = 1000
+
+
+class _Block:
+    """Calls a function before and one after; it can be entered again, also within itself."""
+
+    def __init__(self, before: "Callable[[], None]", after: "Callable[[], None]") -> None:
+        self._before = before
+        self._after = after
+
+    def __enter__(self) -> None:
+        self._before()
+
+    def __exit__(self, *_error: object) -> None:
+        self._after()
 
 
 class Interrupts:
@@ -41,37 +56,42 @@ class Interrupts:
         self._shields = 0
         self._pending = False
         self._count = 0
+        self._arming = _Block(self._arm, self._disarm)
+        self._shielding = _Block(self.shield, self.unshield)
 
     def install(self) -> None:
         """Take the signal, also when the program has taken it away."""
         signal.signal(signal.SIGINT, self._on_signal)
 
-    @contextmanager
-    def armed(self) -> Generator[None]:
+    def armed(self) -> "AbstractContextManager[None]":
         """Let interrupts through to what runs inside."""
-        self.install()
+        return self._arming
+
+    def shielded(self) -> "AbstractContextManager[None]":
+        """Put an interrupt off until the end."""
+        return self._shielding
+
+    def _arm(self) -> None:
         self._pending = False
         self._armed = True
-        try:
-            yield
-        finally:
-            self._armed = False
 
-    @contextmanager
-    def shielded(self) -> Generator[None]:
-        """Put an interrupt off until the end."""
-        if threading.current_thread() is not threading.main_thread():
-            yield  # Signals are served on the main thread only.
+    def _disarm(self) -> None:
+        self._armed = False
+
+    def shield(self) -> None:
+        """Put interrupts off, until `unshield`."""
+        if _is_main():
+            self._shields += 1
+
+    def unshield(self) -> None:
+        """Raise the one that has been put off, if this is the end of the outermost shield."""
+        if not _is_main():
             return
-        self._shields += 1
-        try:
-            yield
-        finally:
-            self._shields -= 1
-            if not self._shields and self._pending:
-                self._pending = False
-                if self._armed:
-                    raise KeyboardInterrupt
+        self._shields -= 1
+        if not self._shields and self._pending:
+            self._pending = False
+            if self._armed:
+                raise KeyboardInterrupt
 
     def deliver(self, is_wanted: "Callable[[], bool]") -> None:
         """Interrupt the main thread, and the programs it has started, as Ctrl-C at a terminal would.
@@ -102,7 +122,7 @@ class Interrupts:
 
 
 class Channel:
-    """Sends frames from any thread; hands what arrives to `on_message`, from a thread of its own."""
+    """Sends frames from any thread, and takes what arrives."""
 
     def __init__(self, connection: socket.socket, interrupts: Interrupts) -> None:
         self._socket: socket.socket | None = _moved_high(connection)
@@ -110,6 +130,9 @@ class Channel:
         self._lock = threading.RLock()
         self._acknowledged = threading.Semaphore(0)
         self._waiting_for = -1
+        self._is_muted = False
+        self._reader: Reader | None = None
+        self._being_alone = _Block(self._keep_others_away, self._let_others_in)
         os.register_at_fork(after_in_child=self._forget)
 
     @property
@@ -117,17 +140,15 @@ class Channel:
         """Whether this process still speaks for the guest; forked copies of it do not."""
         return self._socket is not None
 
-    @contextmanager
-    def alone(self) -> Generator[None]:
+    def alone(self) -> "AbstractContextManager[None]":
         """Keep other threads from sending until the end, and interrupts from coming in between."""
-        with self._interrupts.shielded(), self._lock:
-            yield
+        return self._being_alone
 
     def send(self, message: "dict[str, Any]") -> None:
         """Send a frame. Where nobody listens any more it is lost, as this process soon is."""
         frame = protocol.encode(message)
         with self._interrupts.shielded(), self._lock:
-            if self._socket is not None:
+            if self._socket is not None and not self._is_muted:
                 try:
                     self._socket.sendall(frame)
                 except OSError:
@@ -143,37 +164,56 @@ class Channel:
             self._waiting_for = -1
 
     def listen(self, on_message: "Callable[[dict[str, Any]], None]", on_end: "Callable[[], None]") -> None:
-        """Begin to read."""
+        """Begin to read. `on_message` is called with interrupts, from the thread that reads them."""
         if self._socket is None:
             return
-        reader = threading.Thread(
-            target=self._read, args=(self._socket, on_message, on_end), name="pyexec-channel", daemon=True
-        )
-        reader.start()
 
-    def _read(
-        self,
-        connection: socket.socket,
-        on_message: "Callable[[dict[str, Any]], None]",
-        on_end: "Callable[[], None]",
-    ) -> None:
-        # An interrupt has to wake the main thread, where the user's code waits for something.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        decoder = protocol.Decoder(protocol.GUEST_FRAME)
-        while True:
-            try:
-                data = connection.recv(256 * 1024)
-                messages = decoder.feed(data)
-            except (OSError, protocol.ProtocolError):
-                data, messages = b"", []
-            for message in messages:
-                if message.get("op") == "ack":
-                    self._on_ack(message.get("n"))
-                else:
-                    on_message(message)
-            if not data:
-                on_end()
-                return
+        def take(message: "dict[str, Any]") -> None:
+            if message.get("op") == "ack":
+                self._on_ack(message.get("n"))
+            else:
+                on_message(message)
+
+        self._reader = Reader(self._socket, take, on_end)
+
+    def request(self) -> "dict[str, Any]":
+        """Return the next request; from the main thread, which then has a turn or nothing to do."""
+        return self._reading.request()
+
+    def waits_for(self, seconds: float) -> bool:
+        """Tell whether no request came in that time; from the main thread, between two turns."""
+        return self._reading.waits_for(seconds)
+
+    @contextmanager
+    def muted(self) -> Generator[None]:
+        """Send nothing."""
+        self._is_muted = True
+        try:
+            yield
+        finally:
+            self._is_muted = False
+
+    def begin_turn(self) -> None:
+        """Have interrupts and acknowledgements be taken while this thread is busy."""
+        self._reading.begin()
+
+    def end_turn(self) -> None:
+        """Have nothing be read before the next request is asked for."""
+        self._reading.end()
+
+    @property
+    def _reading(self) -> Reader:
+        if self._reader is None:
+            raise RuntimeError("nobody listens yet")
+        return self._reader
+
+    def _keep_others_away(self) -> None:
+        self._interrupts.shield()
+        self._lock.acquire()
+
+    def _let_others_in(self) -> None:
+        self._lock.release()
+        self._interrupts.unshield()
 
     def _on_ack(self, number: object) -> None:
         if number == self._waiting_for:
@@ -185,6 +225,13 @@ class Channel:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        if self._reader is not None:
+            self._reader.forget()
+
+
+def _is_main() -> bool:
+    """Tell whether this is the thread that signals are served on."""
+    return threading.current_thread() is threading.main_thread()
 
 
 def _moved_high(connection: socket.socket) -> socket.socket:

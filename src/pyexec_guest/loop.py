@@ -4,7 +4,6 @@ import atexit
 import contextlib
 import faulthandler
 import os
-import queue
 import socket
 import sys
 import threading
@@ -24,6 +23,7 @@ from pyexec_guest.packages import AddedPackages
 from pyexec_guest.shell.installing import refuse_pip
 from pyexec_guest.shell.interpreter import GuestShell, Ran
 from pyexec_guest.shell.programs import Program
+from pyexec_guest.shell.rehearsal import rehearsing
 from pyexec_guest.shell.spawning import Spawning
 from pyexec_guest.streams import Streams
 from pyexec_guest.text import clip, describe
@@ -32,6 +32,8 @@ from pyexec_guest.variables import set_variables
 LATE_FRAMES = 1000
 INTERNAL_CODE = 70
 NAMED = 5
+IDLE_SECONDS = 0.05
+"""How long a sandbox is without a request before it is taken for one that is kept ready, which has time."""
 
 
 class Prepared:
@@ -96,7 +98,6 @@ class Loop:
         self._interrupts = interrupts
         self._prepared = prepared
         self._finish = finish
-        self._inbox: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._current: Turn | None = None
         self._last: Turn | None = None
         self._turns = 0
@@ -118,8 +119,7 @@ class Loop:
 
     def run(self) -> int:
         """Serve; return the exit code of this process."""
-        self._interrupts.install()
-        self._channel.listen(self._on_message, self._on_end)
+        self._channel.listen(self._on_interrupt, self._on_end)
         self._channel.send(
             {
                 "t": "hello",
@@ -129,9 +129,13 @@ class Loop:
                 "ipython": self._prepared.ipython,
             }
         )
+        self._get_ready()
+        if self._prepared.added is not None and self._channel.waits_for(IDLE_SECONDS):
+            self._rehearse()
         while True:
-            request = self._inbox.get()
-            if request is None or request.get("op") == "close":
+            self._get_ready()
+            request = self._channel.request()
+            if request.get("op") == "close":
                 return 0
             code = self._serve(request)
             if os.getpid() != self._pid:
@@ -140,22 +144,28 @@ class Loop:
                 self._over = True
                 return code
 
+    def _get_ready(self) -> None:
+        """Do ahead of a turn what needs not wait for it, and put right what the turn before has changed."""
+        self._interrupts.install()
+        self._shell.get_ready()
+        self._streams.get_ready()
+
+    def _rehearse(self) -> None:
+        """Go through a turn ahead of the first one: this process has still to copy the memory that it changes."""
+        with rehearsing(self._shell), self._channel.muted():
+            self._run(Turn(""), {"code": "1 + 1"})
+        self._turns, self._last = 0, None
+
     # -- what arrives, on a thread of its own ----------------------------------------------------------------------
 
-    def _on_message(self, message: "dict[str, Any]") -> None:
-        if message.get("op") == "interrupt":
-            self._interrupt(message.get("turn"))
-        else:
-            self._inbox.put(message)
+    def _on_interrupt(self, message: "dict[str, Any]") -> None:
+        turn = self._current
+        if turn is not None and turn.id == message.get("turn"):
+            self._interrupts.deliver(lambda: self._current is turn)
 
     def _on_end(self) -> None:
         """Nobody is there any more who could take what this process does."""
         os._exit(0)
-
-    def _interrupt(self, turn_id: object) -> None:
-        turn = self._current
-        if turn is not None and turn.id == turn_id:
-            self._interrupts.deliver(lambda: self._current is turn)
 
     # -- serving ---------------------------------------------------------------------------------------------------
 
@@ -174,6 +184,7 @@ class Loop:
         self._threads.begin(turn, self._last)
         self._turns += 1
         self._current = self._last = turn
+        self._channel.begin_turn()
         self._displays.begin()
         if self._sender is not None:
             self._sender.begin()
@@ -193,6 +204,7 @@ class Loop:
         self._headroom.use()
         ran = self._settled(ran)
         if self._finish is not None and request.get("last") and os.getpid() == self._pid:
+            self._interrupts.install()
             with contextlib.suppress(KeyboardInterrupt), self._interrupts.armed():
                 self._finish()
         for note in self._displays.notes():
@@ -203,6 +215,8 @@ class Loop:
         if os.getpid() == self._pid:
             files = self._changed_files(ran, send=bool(request.get("last")))
             with self._channel.alone():  # What a thread still shows comes before the terminal frame, or late.
+                if not request.get("last"):
+                    self._channel.end_turn()
                 self._channel.send({**self._done(turn, ran, time.monotonic() - began), "files": files})
                 self._current = None
         self._current = None

@@ -16,6 +16,7 @@ GUEST_FRAME = 16 * 1024 * 1024
 """The largest frame between a guest and whoever runs it; there and back."""
 
 _LENGTH = struct.Struct(">I")
+_encoded = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
 
 
 class ProtocolError(Exception):
@@ -24,7 +25,7 @@ class ProtocolError(Exception):
 
 def encode(message: "dict[str, Any]") -> bytes:
     """Return `message` as one frame."""
-    body = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode("ascii")
+    body = _encoded(message).encode("ascii")
     return _LENGTH.pack(len(body)) + body
 
 

@@ -53,7 +53,10 @@ class Streams:
         self._null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._libc: Any = ctypes.CDLL(None)
         _buffer_by_line(self._libc)
+        self._fflush: Callable[[None], int] = self._libc.fflush
         self._given = False
+        self._kept_stdin = True
+        self._next: TextIO | None = None
         self._source: TextIO | None = None
         self._raw_input: Callable[[object], str] = builtins.input
         self._out, self._err = Stream(1, "stdout", late), Stream(2, "stderr", late)
@@ -69,16 +72,24 @@ class Streams:
         self._given = stdin is not None and stdin is not False
         if stdin is not True:
             self._open_stdin(stdin or "")
-        self._source = cast("TextIO", io.TextIOWrapper(_standard_input(), encoding="utf-8", errors="surrogateescape"))
-        sys.stdin = self._source
+        sys.stdin = self._source = self._next or _standard_input()
+        self._next = None
+        self._kept_stdin = stdin is True
+
+    def get_ready(self) -> None:
+        """Do ahead, between two turns, what the next one takes time for."""
+        if not self._kept_stdin:
+            os.dup2(self._null, 0)
+            self._next = _standard_input()
 
     def flush(self) -> None:
         """Have everything that was printed lie in the pipes."""
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(Exception):  # It may be the program's own.
-                stream.flush()
+        for stream, own in ((sys.stdout, self._out), (sys.stderr, self._err)):
+            if stream is not own:
+                with suppress(Exception):  # It is the program's own.
+                    stream.flush()
         self._flush_own()
-        self._libc.fflush(None)
+        self._fflush(None)
 
     def tell(self, text: str) -> None:
         """Write to stderr, whatever the program has made of it."""
@@ -120,8 +131,9 @@ def _buffer_by_line(libc: Any) -> None:
         libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 1, ctypes.c_size_t(0))
 
 
-def _standard_input() -> io.BufferedReader:
-    return io.BufferedReader(io.FileIO(0, closefd=False))
+def _standard_input() -> TextIO:
+    reader = io.BufferedReader(io.FileIO(0, closefd=False))
+    return cast("TextIO", io.TextIOWrapper(reader, encoding="utf-8", errors="surrogateescape"))
 
 
 def _memory_file() -> BinaryIO:

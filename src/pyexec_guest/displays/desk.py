@@ -56,6 +56,8 @@ class Displays:
         self._count = 0
         self._left_out = 0
         self._formatter: Any = None
+        self._count_of_formatters = -1
+        self._taught: list[tuple[Any, Any, Any]] = []
         self._figures = Figures(self._on_figure, self._note)
         self._figures.install(hooks)
         hooks.after("plotly.basedatatypes", self._patch_plotly)
@@ -121,13 +123,19 @@ class Displays:
 
     def _has_forms(self, kind: type) -> bool:
         """Tell whether the program has taught a formatter a form of a type that has none of itself."""
-        formatter = self._formatter
-        rich = [one for media_type, one in formatter.formatters.items() if media_type != "text/plain"]
+        formatters = self._formatter.formatters
+        if len(formatters) != self._count_of_formatters:
+            self._count_of_formatters = len(formatters)
+            rich = [one for media_type, one in formatters.items() if media_type != "text/plain"]
+            self._taught = [
+                (one.type_printers, one.deferred_printers, one.singleton_printers)
+                for one in (self._formatter.ipython_display_formatter, self._formatter.mimebundle_formatter, *rich)
+            ]
         by_name = (kind.__module__, kind.__name__)
-        return any(
-            kind in one.type_printers or by_name in one.deferred_printers or one.singleton_printers
-            for one in (formatter.ipython_display_formatter, formatter.mimebundle_formatter, *rich)
-        )
+        for types, names, singletons in self._taught:  # noqa: SIM110 - which takes twice as long
+            if kind in types or by_name in names or singletons:
+                return True
+        return False
 
     # -- types with a form of their own ----------------------------------------------------------------------------
 

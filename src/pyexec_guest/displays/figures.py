@@ -39,7 +39,8 @@ class Figures:
 
     def begin(self) -> None:
         """Begin a turn."""
-        self._shown = weakref.WeakSet()
+        if len(self._shown):
+            self._shown = weakref.WeakSet()
         self._count = self._left_out = 0
 
     def show(self, figure: Any) -> None:

@@ -4,8 +4,8 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, cast
@@ -23,6 +23,7 @@ from pyexec_guest.shell.cells import CellCompiler, keep_lines
 from pyexec_guest.shell.commands import run_command
 from pyexec_guest.shell.failures import failure_of
 from pyexec_guest.shell.installing import MAGICS, ON_THE_HOST, installs
+from pyexec_guest.shell.plain import PlainCells, may_await
 from pyexec_guest.shell.programs import Program
 from pyexec_guest.shell.running import AsyncRunner
 from pyexec_guest.shell.values import text_of
@@ -31,6 +32,9 @@ from pyexec_guest.text import describe
 VALUE_CHARACTERS = 200_000
 NOTES = 20
 _NOWHERE = os.path.join(os.sep, "nonexistent", "ipython")
+_AS_REPR = frozenset({int, float, str})
+"""What IPython prints as Python does, unless it is told otherwise."""
+
 _EXIT_HINT = "To exit: use"
 
 OnValue = Callable[[object], None]
@@ -74,6 +78,9 @@ class _Hook(DisplayHook):
         namespace["__"], namespace["_"] = self.__, self._
 
     def _is_silenced(self) -> bool:
+        inputs = self.shell.history_manager.input_hist_parsed
+        if not inputs or ";" not in inputs[-1]:
+            return False
         try:
             return self.quiet()
         except Exception:  # noqa: BLE001 - what is no Python for a tokenizer is not silenced
@@ -127,6 +134,9 @@ class GuestShell(InteractiveShell):
         self._runner = AsyncRunner()
         self._command_code = 0
         super().__init__(**options)
+        self._plain = PlainCells(self)
+        printers: dict[type, Any] = self.display_formatter.formatters["text/plain"].type_printers
+        self._printers = {kind: printers.get(kind) for kind in _AS_REPR}
 
     @classmethod
     def make(cls, on_value: OnValue, on_publish: OnPublish) -> "GuestShell":
@@ -139,9 +149,10 @@ class GuestShell(InteractiveShell):
         config.InteractiveShell.cache_size = 0
         config.InteractiveShell.display_page = False
         config.Completer.use_jedi = False
-        shell = cls.instance(config=config)
+        shell: Any = cls.instance(config=config)
         shell.on_value = on_value
         shell.on_publish = on_publish
+        shell.builtin_trap.__enter__()  # For good, not anew for each cell: get_ipython() is there between cells too.
         return shell
 
     def begin_here(self) -> None:
@@ -149,6 +160,10 @@ class GuestShell(InteractiveShell):
         shell: Any = self
         shell.starting_dir = os.getcwd()
         shell.user_ns["_dh"][:] = [shell.starting_dir]
+
+    def get_ready(self) -> None:
+        """See, ahead of a cell, that it finds an event loop that is open."""
+        self._runner.begin()
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -161,6 +176,9 @@ class GuestShell(InteractiveShell):
         return self._run(lambda: program.run(self.user_ns))
 
     def _run_code(self, code: str) -> "BaseException | None":
+        cell = self._plain.takes(code)
+        if cell is not None:
+            return self._plain.run(code, cell)
         result = self.run_cell(code, store_history=True)
         error: BaseException | None = result.error_before_exec or result.error_in_exec
         # The result lies in frames that the exception holds: a circle, with all the program's values in it.
@@ -171,8 +189,7 @@ class GuestShell(InteractiveShell):
     def _run(self, work: "Callable[[], BaseException | None]") -> Ran:
         self._ran = ran = Ran()
         self._errors = []
-        self._runner.begin()
-        self._forget_last_failure()
+        self.forget_last_failure()
         self._command_code = 0
         error: BaseException | None
         try:
@@ -198,7 +215,14 @@ class GuestShell(InteractiveShell):
 
     def text_of(self, value: object, most: int = VALUE_CHARACTERS) -> str:
         """Return the text of any value."""
-        return text_of(self.display_formatter.formatters["text/plain"], RepresentationPrinter, value, most)
+        formatter = self.display_formatter.formatters["text/plain"]
+        kind = type(value)
+        if kind in _AS_REPR and formatter.type_printers.get(kind) is self._printers[kind]:
+            with suppress(ValueError):  # A number of too many digits.
+                text = repr(value)
+                if len(text) <= most:
+                    return text
+        return text_of(formatter, RepresentationPrinter, value, most)
 
     def inputs(self) -> "list[str]":
         """Return the cells so far, as Python."""
@@ -224,16 +248,37 @@ class GuestShell(InteractiveShell):
         ran.exit_code = 130 if isinstance(error, KeyboardInterrupt) else 1
         ran.failure = failure_of(error)
 
-    def _forget_last_failure(self) -> None:
+    def forget_last_failure(self) -> None:
         """Let go of the last exception, which holds on to every local variable it passed."""
         # Since Python 3.13 its frames are in a circle that only the collector would break, some time.
-        traceback.clear_frames(self._trace)
-        self._trace = None
+        if self._trace is not None:
+            traceback.clear_frames(self._trace)
+            self._trace = None
+        known = vars(sys)
         for name in ("last_exc", "last_type", "last_value", "last_traceback"):
-            if hasattr(sys, name):
+            if known.get(name) is not None:
                 setattr(sys, name, None)
 
     # -- what IPython asks of a shell ------------------------------------------------------------------------------
+
+    def transform_cell(self, raw_cell: str) -> str:
+        """Return a cell as Python."""
+        cell = self._plain.text_of(raw_cell)
+        plain: Any = super()
+        return plain.transform_cell(raw_cell) if cell is None else cell
+
+    def should_run_async(self, raw_cell: str, *args: Any, **options: Any) -> bool:
+        """Tell whether a cell awaits something."""
+        text = options.get("transformed_cell")
+        if isinstance(text, str) and not may_await(text):
+            return False  # Without compiling it once more.
+        plain: Any = super()
+        return plain.should_run_async(raw_cell, *args, **options)
+
+    @contextmanager
+    def _tee(self, *_args: Any, **_options: Any) -> Generator[None]:
+        """Keep no copy of what is printed: it would grow as long as the session lives."""
+        yield
 
     def init_ipython_dir(self, ipython_dir: Any) -> None:
         """Have no folder."""
