@@ -17,7 +17,6 @@ _ROUNDS = 20
 """How often a cell is run: the interpreter makes code that it has run some times faster, and it does so in place."""
 
 
-
 def warm(shell: GuestShell) -> None:
     """Run, draw and describe a little of everything; what cannot be done is left for the forks."""
     with rehearsing(shell):

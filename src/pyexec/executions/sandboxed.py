@@ -68,6 +68,14 @@ class InSandboxes:
         if request.python_version is not None:
             _check_python(request.python_version)
 
+    def remembered(self, owner: str, request: ExecutionRequest) -> Found | None:
+        """See `Way.remembered`."""
+        if request.session_id is None:
+            return None
+        return self.sessions.remembered(
+            owner, request.session_id, python=request.python_version, environment=request.environment
+        )
+
     def enter(self, owner: str, request: ExecutionRequest) -> Found | None:
         """See `Way.enter`."""
         if request.session_id is None:

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.errors import PyexecError, QueueFullError, RecordsUnavailableError, WallUnavailableError
@@ -25,8 +27,10 @@ from pyexec.executions.settling import ID_BYTES, Settler
 from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import LOCK, claim, ids_in
+from pyexec.sandbox.handover import has_begun
 from pyexec.sandbox.keepers import KeeperConnection, kill
 from pyexec.sandbox.ports import Line
+from pyexec.sessions.directory import Found
 from pyexec.storage.descriptors import DESCRIPTOR, descriptor, write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
@@ -81,11 +85,12 @@ class Submitter:
             RecordsUnavailableError: The database server does not answer.
         """
         try:
-            return await run_sync(self._submit, principal, request)
+            submitted = await run_sync(self._submit, principal, request)
+            return submitted if isinstance(submitted, Submitted) else await self._begun(submitted)
         except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
             return await self.submit(principal, request)
 
-    def _submit(self, principal: Principal, request: ExecutionRequest) -> Submitted:
+    def _submit(self, principal: Principal, request: ExecutionRequest) -> "Submitted | _Asked":
         way = self._way(request)
         way.check(request)
         checked = check_request(request, self._limits, self._directory)
@@ -94,11 +99,9 @@ class Submitter:
             if known is not None:
                 return Submitted(known if known.ended else self._settler.settle(known))
         self._require_capacity(principal)
-        ready = self._make_ready(principal, checked, way)
-        submitted = (self._begin(ready, way) if may_begin(ready) else None) or self._hand_over(ready, way)
-        if request.script_content:
-            self._autosaving.keep_soon(submitted.execution, request, source_bytes(request.script_content))
-        return submitted
+        session = way.remembered(principal.key, checked.request) or way.enter(principal.key, checked.request)
+        ready = self._make_ready(principal, checked, session)
+        return (self._ask(ready, way) if may_begin(ready) else None) or self._hand_over(ready, way)
 
     def _way(self, request: ExecutionRequest) -> Way:
         if not request.sandboxed:
@@ -110,8 +113,7 @@ class Submitter:
             )
         return self._in_sandboxes
 
-    def _make_ready(self, principal: Principal, checked: CheckedRequest, way: Way) -> Ready:
-        session = way.enter(principal.key, checked.request)
+    def _make_ready(self, principal: Principal, checked: CheckedRequest, session: Found | None) -> Ready:
         harness = checked.request.harness
         env = self._child_environment(checked, measured=harness is not None and harness.instructions is not None)
         execution_id = secrets.token_hex(ID_BYTES)
@@ -129,8 +131,8 @@ class Submitter:
 
     # -- where it need not wait ------------------------------------------------------------------------------------
 
-    def _begin(self, ready: Ready, way: Way) -> Submitted | None:
-        """Have a turn begin that need not wait for anything; None where it has to."""
+    def _ask(self, ready: Ready, way: Way) -> "_Asked | None":
+        """Ask for a turn that need not wait for anything; None where it has to."""
         plan = way.plan(ready)
         if plan.prepare is not None or plan.package_folder is not None:
             return None
@@ -141,10 +143,36 @@ class Submitter:
             files.append((ANSWER, answer_text(answer)))
         lines = tuple(Line(folder=folder, entry=None, slots=slots) for folder, slots in self._lines_of(ready))
         keeper = way.wall.begin(launch_of(ready, plan, way, lines, self._limits, files=tuple(files)))
-        if keeper is None:
-            return None
-        self._settler.note_begun(execution)
-        return Submitted(execution, keeper, answer)
+        return None if keeper is None else _Asked(ready, way, Submitted(execution, keeper, answer))
+
+    async def _begun(self, asked: "_Asked") -> Submitted:
+        """Hear whether a turn that was asked for has begun; where it would have to wait, hand it over."""
+        submitted, begun = asked.submitted, False
+        try:
+            if submitted.keeper is not None:
+                with anyio.CancelScope(shield=True):  # It may run, and then it has to be noted.
+                    begun = await has_begun(submitted.keeper)
+        except BaseException:
+            submitted.close()
+            raise
+        if not begun:
+            submitted.close()
+            return await run_sync(self._hand_over_after_all, asked)
+        self._settler.note_begun(submitted.execution)
+        self._keep_code(submitted, asked.ready)
+        return submitted
+
+    def _hand_over_after_all(self, asked: "_Asked") -> Submitted:
+        ready, way, submitted = asked
+        if ready.folder.exists():  # It has begun, and its keeper was killed then.
+            return submitted
+        session = way.enter(ready.owner, ready.checked.request)  # It may not be as it was remembered.
+        return self._hand_over(replace(ready, session=session), way)
+
+    def _keep_code(self, submitted: Submitted, ready: Ready) -> None:
+        code = ready.checked.request.script_content
+        if code:
+            self._autosaving.keep_soon(submitted.execution, ready.checked.request, source_bytes(code))
 
     def _lines_of(self, ready: Ready) -> list[tuple[Path, int]]:
         """Return the lines that an execution stands in, one after the other, and how many of each may run at once."""
@@ -160,11 +188,12 @@ class Submitter:
             plan = way.plan(ready)
             companions = self._companions(ready)
             execution = new_record(ready, plan, way.directory(ready.checked))
-            keeper = self._start(execution, ready, plan, companions, way)
+            submitted = Submitted(execution, self._start(execution, ready, plan, companions, way))
         except BaseException:
             _discard(ready.folder)
             raise
-        return Submitted(execution, keeper)
+        self._keep_code(submitted, ready)
+        return submitted
 
     def _companions(self, main: Ready) -> list[Planned]:
         """Do the same for the programs that its harness runs besides, which are parts of the same execution."""
@@ -240,6 +269,14 @@ class Submitter:
                 kill(ready.folder, "It could not be noted down.")
                 raise
         return keeper
+
+
+class _Asked(NamedTuple):
+    """A turn that a keeper has been asked for."""
+
+    ready: Ready
+    way: Way
+    submitted: Submitted
 
 
 def may_begin(ready: Ready) -> bool:

@@ -51,6 +51,16 @@ class Way(Protocol):
         """
         ...
 
+    def remembered(self, owner: str, request: ExecutionRequest) -> Found | None:
+        """Return the session that it is a turn of as it was when it was last seen to live; None for any other.
+
+        Good for asking whether the turn can begin at once, and for nothing else.
+
+        Raises:
+            InvalidArgumentError: The session does not fit the rest of the request.
+        """
+        ...
+
     def enter(self, owner: str, request: ExecutionRequest) -> Found | None:
         """Return the session that it is a turn of, if any; it is made if there is none yet.
 
@@ -104,6 +114,9 @@ class OnThisMachine:
 
     def check(self, request: ExecutionRequest) -> None:
         """See `Way.check`."""
+
+    def remembered(self, owner: str, request: ExecutionRequest) -> Found | None:
+        """See `Way.remembered`."""
 
     def enter(self, owner: str, request: ExecutionRequest) -> Found | None:
         """See `Way.enter`."""

@@ -5,6 +5,8 @@ import socket
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import anyio
+
 from pyexec.domain.errors import KeeperUnavailableError, StateUnusableError
 from pyexec.processes.launcher import Launcher
 from pyexec.sandbox.keepers import KeeperConnection
@@ -37,7 +39,7 @@ def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
         KeeperUnavailableError: It did not take over; nothing was started.
     """
     keeper = KeeperConnection(connection)
-    with _taking_over(launch, "Nothing was started"):
+    with _taking_over(launch):
         _send(connection, launch)
         while (message := keeper.next_within(HANDOVER_SECONDS)) is not None:
             if message.get("t") == "phase":  # It listens: whoever looks for it from now on finds it.
@@ -45,38 +47,42 @@ def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
         raise ConnectionError("it ended")
 
 
-def ask_to_begin(connection: socket.socket, launch: Launch) -> KeeperConnection | None:
-    """Have a keeper begin a turn at once; None where it would have to wait.
+def ask_to_begin(connection: socket.socket, launch: Launch) -> KeeperConnection:
+    """Ask a keeper to begin a turn at once; `has_begun` hears the answer.
+
+    Raises:
+        OSError: It has hung up.
+    """
+    _send(connection, launch)
+    return KeeperConnection(connection)
+
+
+async def has_begun(keeper: KeeperConnection) -> bool:
+    """Tell whether a keeper that was asked to begin has; if not, the turn would have to wait, or the keeper is gone.
 
     Raises:
         StateUnusableError: It could not be noted down, and has been ended.
-        KeeperUnavailableError: The keeper is gone.
+        KeeperUnavailableError: It does not answer.
     """
-    keeper = KeeperConnection(connection)
-    with _taking_over(launch, "What it had begun has ended with it"):
-        _send(connection, launch)
-        said = keeper.next_within(HANDOVER_SECONDS)
-        if said is None:
-            raise ConnectionError("it ended")
-    match said.get("t"):
-        case "hello":
-            return keeper
-        case "failed":
-            raise StateUnusableError(
-                f"The state folder cannot be written: {said.get('why')}. What had begun was ended."
-            )
-        case _:
-            return None
+    try:
+        with anyio.fail_after(HANDOVER_SECONDS):
+            said = await keeper.next()
+    except (OSError, protocol.ProtocolError) as error:
+        raise KeeperUnavailableError(f"The keeper of sandboxes does not answer: {error}.", hint="Try again.") from error
+    if said is not None and said.get("t") == "failed":
+        why = said.get("why")
+        raise StateUnusableError(f"The state folder cannot be written: {why}. What had begun was ended.")
+    return said is not None and said.get("t") == "hello"
 
 
 @contextmanager
-def _taking_over(launch: Launch, what_is: str) -> Generator[None]:
+def _taking_over(launch: Launch) -> Generator[None]:
     try:
         yield
     except (OSError, protocol.ProtocolError) as error:
         raise KeeperUnavailableError(
             f"The keeper of execution {launch.execution_id} did not take over: {error}.",
-            hint=f"{what_is}; try again, and see the log in the state folder if this repeats.",
+            hint="Nothing was started; try again, and see the log in the state folder if this repeats.",
         ) from error
 
 

@@ -87,11 +87,10 @@ class Wall(Protocol):
         ...
 
     def begin(self, launch: Launch) -> KeeperConnection | None:
-        """Do the same for a turn that has no folder yet, and no places in line; None where it would have to wait.
+        """Ask for a turn that has no folder yet, and no places in line; None where that can only be launched.
 
-        Raises:
-            StateUnusableError: It could not be noted down, and has been ended.
-            KeeperUnavailableError: Its keeper is gone.
+        Returns the conversation with the keeper, which is the caller's to close; `handover.has_begun` hears whether it
+        has begun. Blocks for less than a millisecond.
         """
         ...
 

@@ -10,6 +10,7 @@ from pyexec.domain.sessions import NEW_ID, Session, SessionLimits, check_session
 from pyexec.storage.sessions import SessionFolder, SessionFolders
 
 ID_BYTES = 16
+REMEMBERED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,18 @@ class SessionDirectory:
     def __init__(self, folders: SessionFolders, limits: SessionLimits) -> None:
         self._folders = folders
         self._limits = limits
+        self._lived: dict[tuple[str, str], Found] = {}
+
+    def remembered(self, owner: str, session_id: str, *, python: str | None, environment: str | None) -> Found | None:
+        """Return a session as it was when it was last entered, if it lived then; does not block.
+
+        Raises:
+            InvalidArgumentError: It has another interpreter than is asked for.
+        """
+        found = self._lived.get((owner, session_id))
+        if found is not None:
+            _see_that_it_fits(found.session, python, environment)
+        return found
 
     def enter(self, owner: str, session_id: str, *, python: str | None, environment: str | None) -> Found:
         """Return a session that something is to be run in; make it if there is none.
@@ -47,7 +60,9 @@ class SessionDirectory:
         if session.end is not None:
             raise ended_error(session)
         self._see_that_there_is_room(session_id, folder)
-        return Found(session, folder)
+        found = Found(session, folder)
+        self._remember(found)
+        return found
 
     def has(self, owner: str, session_id: str) -> bool:
         """Tell whether an owner has a session of that id."""
@@ -94,6 +109,15 @@ class SessionDirectory:
                 folder.remove()
                 removed += 1
         return removed
+
+    def _remember(self, found: Found) -> None:
+        key = (found.session.owner, found.session.id)
+        if found.session.state == "live":
+            while len(self._lived) >= REMEMBERED:
+                self._lived.pop(next(iter(self._lived)), None)
+            self._lived[key] = found
+        else:
+            self._lived.pop(key, None)
 
     def _see_that_there_is_room(self, session_id: str, folder: SessionFolder) -> None:
         waiting = len(waiting_in(folder))

@@ -220,7 +220,7 @@ class House:
             wanted = [*folders, *_packages(packages)]
             box = self._turnstile.admit_at_once(ticket, lambda room: self._boxes.sandbox_at_once(prefix, wanted, room))
             return None if box is None else OwnSandbox(box)
-        live = self._sessions.enter_at_once(SessionFolder(Path(session["folder"])))
+        live = self._sessions.enter_at_once(SessionFolder(Path(session["folder"])), prefix)
         return None if live is None else InSession(self._sessions, live)
 
 

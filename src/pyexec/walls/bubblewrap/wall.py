@@ -65,16 +65,12 @@ class BubblewrapWall:
         connection = self._try_connect(launch.keeper)
         if connection is None:
             return None
-        keeper: KeeperConnection | None = None
         try:
             connection.sendall(b"t")
-            keeper = ask_to_begin(connection, launch)
-        except OSError:
-            return None  # It was just about to leave.
-        finally:
-            if keeper is None:
-                connection.close()
-        return keeper
+            return ask_to_begin(connection, launch)
+        except OSError:  # It was just about to leave.
+            connection.close()
+            return None
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""

@@ -88,14 +88,14 @@ class Sessions:
                 raise
             raise NotFoundError("The session was closed while it waited for room.") from error
 
-    def enter_at_once(self, folder: SessionFolder) -> LiveSession | None:
-        """Return a session like `enter`, if it lives and nobody speaks with it; never blocks."""
+    def enter_at_once(self, folder: SessionFolder, prefix: Path) -> LiveSession | None:
+        """Return a session like `enter`, if it lives, there, and nobody speaks with it; never blocks."""
         share = self.share(folder.path.parent)
         if share.used > share.allowed:
             return None  # Whoever waits is told.
         with self._lock:
             live = self._live.get(folder.path)
-            if live is None or live.busy or live.ended is not None:
+            if live is None or live.busy or live.ended is not None or live.prefix != prefix:
                 return None
             live.busy = True
         if self._is_taken_up(live):
