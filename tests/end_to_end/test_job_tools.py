@@ -172,6 +172,7 @@ async def test_a_program_killed_from_outside_has_failed_and_all_goes_on(mcp: Mcp
 @pytest.mark.parametrize("state", ["completed", "running"])
 async def test_a_pid_that_belongs_to_somebody_else_by_now_is_left_alone(mcp: Mcp, state: str) -> None:
     job_id = (await mcp.run("print('over')"))["job_id"]
+    await mcp.get("py_list_jobs")  # By then its end has been noted down.
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as bystander:
         with sqlite3.connect(mcp.home / "pyexec.db") as database:
             change = "UPDATE executions SET pid = ?, state = ? WHERE id = ?"
@@ -189,6 +190,7 @@ async def test_a_pid_that_belongs_to_somebody_else_by_now_is_left_alone(mcp: Mcp
 @pytest.mark.case("B122")
 async def test_a_lost_job_whose_pid_was_taken_over_hurts_nobody(mcp: Mcp) -> None:
     job_id = (await mcp.run("print('over')"))["job_id"]
+    await mcp.get("py_list_jobs")  # By then its end has been noted down.
     folder = mcp.home / "executions" / job_id
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as bystander:
         with sqlite3.connect(mcp.home / "pyexec.db") as database:

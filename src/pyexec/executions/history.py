@@ -36,6 +36,7 @@ class ExecutionsOfSessions:
     def cells(self, principal: Principal, session_id: str) -> list[Cell]:
         """See `SessionHistory.cells`; the latest thousand."""
         session = self.directory.find(principal.key, session_id).session
+        self.settler.catch_up()  # All at once costs less than one by one.
         records = self.store.in_session(principal.key, session.id, session.created_at, MOST_CELLS)
         settled = [one if one.ended else self.settler.settle(one) for one in records]
         began = session.started_at or 0.0
