@@ -55,11 +55,13 @@ class StreamWriter:
         self.dropped = 0
         self._room: int = self._head_bytes
         self._fd = -1
-        self._begun = False
+        try:
+            self._fd = _write_to(os.path.join(folder, name))
+        except OSError:
+            self._room = 0  # No room on the disk for a file: what is printed is counted, and kept once there is.
 
     def write(self, data: memoryview) -> None:
         """Append `data`. A full disk drops what does not fit and goes on counting."""
-        self._begin()
         while data:
             if self._room == 0 and not self._next_segment():
                 self._drop(len(data))
@@ -81,7 +83,6 @@ class StreamWriter:
         Raises:
             OSError: It cannot be done here or now; reading and `write` do.
         """
-        self._begin()
         if self._room == 0 and not self._next_segment():
             raise OSError(errno.ENOSPC, "no room for another segment")
         moved = os.splice(pipe, self._fd, min(limit, self._room))
@@ -94,16 +95,6 @@ class StreamWriter:
         """Close the open file; a segment that nothing came for is taken away."""
         self._discard_empty_segment()
         self._close_file()
-
-    def _begin(self) -> None:
-        """Make the file when the first bytes come; most streams have none."""
-        if self._begun:
-            return
-        self._begun = True
-        try:
-            self._fd = _write_to(os.path.join(self._folder, self._name))
-        except OSError:
-            self._room = 0  # No room on the disk for a file: what is printed is counted, and kept once there is.
 
     def _close_file(self) -> None:
         if self._fd >= 0:
