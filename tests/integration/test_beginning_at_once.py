@@ -1,0 +1,117 @@
+"""Cells that need not wait for anything: nothing about them is lost, and nobody is overtaken."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyexec.domain.executions import ExecutionRequest, Harness
+from pyexec.executions.afterwards import Afterwards
+from pyexec.sandbox.keepers import connect
+from tests.integration.sandboxes import SETTINGS, SandboxEngine
+
+pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
+
+
+@pytest.fixture(scope="module")
+def engine(module_home: Path, kept_environments: None) -> Iterator[SandboxEngine]:
+    with SandboxEngine(module_home, **SETTINGS) as made:
+        yield made
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers note nothing down behind, as one that is killed in that moment."""
+
+    def gather(_self: Afterwards, _work: Callable[[list[Any]], object], _item: object) -> None:
+        return None
+
+    monkeypatch.setattr(Afterwards, "gather", gather)
+
+
+async def test_another_server_knows_a_cell_whose_own_was_killed_before_it_noted_it_down(
+    engine: SandboxEngine, monkeypatch: pytest.MonkeyPatch, forgetful: None
+) -> None:
+    await engine.run("x = 20", session_id="forgotten")
+    done = await engine.run("print(x + 1); x", session_id="forgotten")
+    monkeypatch.undo()
+    with SandboxEngine(engine.home, **SETTINGS) as other:
+        assert await other.executions.turn_of(done) is not None
+        found = await other.executions.get(other.principal, done.id)
+        assert (found.state, found.session, await other.stdout(found)) == ("completed", "forgotten", "21\n")
+
+
+async def test_a_cell_that_runs_is_in_the_list_of_another_server(
+    engine: SandboxEngine, monkeypatch: pytest.MonkeyPatch, forgetful: None
+) -> None:
+    await engine.run("1", session_id="listed")
+    running, _pid = await engine.begin_one("listed")
+    monkeypatch.undo()
+    with SandboxEngine(engine.home, **SETTINGS) as other:
+        assert running.id in [one.id for one in await other.executions.active(other.principal)]
+        ended = await other.stop(running)
+    assert ended.state == "cancelled"
+
+
+async def test_its_folder_holds_what_that_of_any_other_does(engine: SandboxEngine) -> None:
+    await engine.run("x = 1", session_id="folder")
+    done = await engine.run("x + 1", session_id="folder")
+    folder = engine.folder(done)
+    assert (folder / "code" / "script.py").read_text() == "x + 1"
+    assert json.loads((folder / "execution.json").read_text())["session"] == "folder"
+    assert json.loads((folder / "started.json").read_text())["started_at"] == done.started_at
+    outcome = json.loads((folder / "outcome.json").read_text())
+    assert done.outcome is not None
+    assert (outcome["kind"], outcome["exit_code"], outcome["ended_at"]) == ("exited", 0, done.outcome.ended_at)
+    assert sorted(path.name for path in folder.iterdir() if path.name.endswith((".part", "socket"))) == []
+
+
+async def test_who_waits_for_it_is_told_all_with_its_end_and_reads_nothing(
+    engine: SandboxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.run("x = 1", session_id="told")
+    request = ExecutionRequest(
+        script_content="x + 1",
+        session_id="told",
+        harness=Harness(guest=True),
+        sandboxed=True,
+        timeout_seconds=60,
+    )
+    with closing(await engine.executions.submit_to_wait(engine.principal, request)) as submitted:
+        await engine.executions.wait_for_submitted(submitted, 60)
+        (engine.folder(submitted.execution) / "frames").unlink()  # Nobody looks there.
+        cell = await engine.executions.cell_of(submitted, None)
+    assert cell.turn is not None
+    assert (cell.turn.value, cell.reading.execution.state) == ("2", "completed")
+
+
+async def test_a_cell_that_goes_on_can_be_reached_by_whoever_wants_it_to_end(engine: SandboxEngine) -> None:
+    await engine.run("1", session_id="reached")
+    running, _pid = await engine.begin_one("reached")
+    async with connect(engine.folder(running)) as keeper:
+        assert keeper is not None
+        hello = await keeper.next()
+    assert hello is not None
+    assert (hello["t"], hello["phase"]) == ("hello", "running")
+    assert (await engine.stop(running)).state == "cancelled"
+
+
+async def test_a_session_that_somebody_else_has_made_anew_is_not_taken_for_the_old_one(engine: SandboxEngine) -> None:
+    await engine.run("x = 1", session_id="anew")
+    assert await engine.value("x", "anew") == "1"
+    with SandboxEngine(engine.home, **SETTINGS) as other:
+        await other.sessions.close(other.principal, "anew")
+        assert await engine.value("'x' in globals()", "anew") == "False"
+        await other.run("x = 2", session_id="anew")
+    assert await engine.value("x", "anew") == "2"
+
+
+async def test_those_that_come_while_one_runs_follow_in_their_order(engine: SandboxEngine) -> None:
+    await engine.run("seen = []", session_id="order")
+    submitted = [await engine.submit(f"seen.append({number})", session_id="order") for number in range(6)]
+    for one in submitted:
+        assert (await engine.wait(one)).state == "completed"
+    assert await engine.value("seen", "order") == "[0, 1, 2, 3, 4, 5]"
