@@ -267,7 +267,8 @@ async def test_ending_a_user_ends_all_they_have_and_their_files_stay_and_nobody_
 
     ended = await engine.services.users.end(SOMEBODY_ELSE)
 
-    assert (ended.executions, ended.sessions) == (2, 1)
+    assert (ended.executions, ended.sessions) == ({running.id, waiting.id}, {"theirs"})
+    assert ended.complete
     for one in (running, waiting):
         found = await engine.executions.get(SOMEBODY_ELSE, one.id)
         assert found.state == "cancelled"
