@@ -118,8 +118,8 @@ class UserService:
         if self._sessions is not None:
             with anyio.CancelScope(shield=True):  # It waits for no longer than keepers may take to answer.
                 told = await self._sessions.end_all(principal, REASON, remove=remove_files)
-            account.sessions = (account.sessions | told.ended) - told.left
-            account.living = set(told.left)
+                account.sessions = (account.sessions | told.ended) - told.left
+                account.living = set(told.left)
         await self._stop(principal, [one for one in active if one.id in account.running], account)
 
     async def _stop(self, principal: Principal, those: Sequence[Execution], account: _Account) -> None:
