@@ -129,15 +129,9 @@ class PostgresqlDatabase(Database):
             raise
         return connection
 
-    def _open(self) -> Engine:
+    def _make_engine(self) -> Engine:
         self._identity = identity_of(self._folder.root)
-        engine = _engine(self._address)
-        try:
-            self._migrate(engine)
-        except BaseException:
-            engine.dispose()
-            raise
-        return engine
+        return _engine(self._address)
 
     def _migrate(self, engine: Engine) -> None:
         """Bring the tables to this version's shape; of several servers that start at once, one does, others wait."""
