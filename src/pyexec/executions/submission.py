@@ -118,7 +118,7 @@ class Submitter:
         checked = check_request(request, self._limits, self._directory)
         if checked.request.request_id is not None:
             known = self._store.by_request(principal.key, checked.request.request_id)
-            if known is not None:
+            if known is not None and not self._was_withdrawn(known):
                 return known if known.ended else self._settler.settle(known)
         self._require_capacity(principal)
         session = way.enter(principal.key, request)
@@ -141,6 +141,16 @@ class Submitter:
             placed=placed,
             session=session,
         )
+
+    def _was_withdrawn(self, known: Execution) -> bool:
+        """Remove the record of one that was refused, where the database kept it though it could not say so.
+
+        Such a one has no folder, and never ran; folders of others go after their records.
+        """
+        if known.started_at is not None or self._folder.execution(known.id).exists():
+            return False
+        self._store.forget(known.owner, known.id)
+        return True
 
     def _companions(self, main: Ready) -> list[tuple[Ready, RunPlan]]:
         """Do the same for the programs that its harness runs besides, which are parts of the same execution."""
@@ -202,7 +212,7 @@ class Submitter:
             way.wall.launch(launch)
         except PyexecError:
             if execution.request_id is not None:
-                with suppress(RecordsUnavailableError):  # Then the record will be found without its folder.
+                with suppress(RecordsUnavailableError):  # Then it goes when the call is made again.
                     self._store.forget(execution.owner, execution.id)
             raise
         finally:

@@ -50,7 +50,7 @@ class Database(ABC):
             StateVersionError: A newer pyexec has migrated the database.
             StateUnusableError: The database cannot be used.
             DiskFullError: There is no room.
-            RecordsUnavailableError: Its server does not answer.
+            RecordsUnavailableError: Its server does not answer; it says whether what was written may be there.
         """
         with self._translated(), self._transaction(self._ready_engine(), writes=True) as connection:
             yield connection
