@@ -5,7 +5,8 @@ life.json       since when its interpreter lives, written by the keeper that has
 ended.json      why it does no longer
 lock            held by that keeper as long as the interpreter lives
 used            changed when an execution in it ends
-size            how many bytes its files had when its interpreter ended; not there while it lives
+size            how many bytes its files had when its interpreter ended, or somebody looked since; not there while it
+                lives, and empty when somebody may have changed them
 queue/          the line in which its executions stand
     workspace…      its files
     packages/       what was installed for it
@@ -30,6 +31,9 @@ from pyexec.storage.plain_files import write_plain
 from pyexec_guest.keeper.turn import is_locked
 
 KILLED = "lost: the keeper of its sandbox was killed"
+CHANGING_SECONDS = 60.0
+"""Whoever is about to change files has done so after that."""
+
 _VERSION = 1
 _SESSION = "session.json"
 _LIFE = "life.json"
@@ -147,9 +151,22 @@ class SessionFolder:
             write_text(self.path / _SIZE, str(size))
 
     def forget_size(self) -> None:
-        """Forget what was noted so."""
-        with suppress(OSError):
-            (self.path / _SIZE).unlink(missing_ok=True)
+        """Forget what was noted so, as somebody is about to change them."""
+        try:
+            write_text(self.path / _SIZE, "")
+        except OSError:
+            with suppress(OSError):
+                (self.path / _SIZE).unlink(missing_ok=True)
+
+    def keeps_its_size(self) -> bool:
+        """Tell whether nobody changes its files: none has been about to for a while, and no interpreter has them."""
+        try:
+            forgotten_at = (self.path / _SIZE).stat().st_mtime
+        except FileNotFoundError:  # After an interpreter that did not come to note it.
+            forgotten_at = 0.0
+        except OSError:
+            return False
+        return time.time() - forgotten_at > CHANGING_SECONDS and not self.is_live()
 
     def noted_size(self) -> int | None:
         """Return what was noted so."""
