@@ -186,7 +186,7 @@ def test_those_that_wait_for_a_sandbox_count_among_the_sessions_that_an_owner_ma
     house.enter("at work")
     waiting = house.ask("waiting")
     soon(lambda: house.turnstile.before(house.tickets[-1]) is not None)
-    with pytest.raises(SessionsFullError, match="2 sessions are at work, or about to be; at most 2 may live"):
+    with pytest.raises(SessionsFullError, match="2 sessions are at work; at most 2 may live"):
         house.ask("one too many").result(60)
 
     house.tickets[1].give_up()

@@ -1,7 +1,6 @@
 """All sessions of one keeper: made, entered for a turn, left, ended."""
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -17,10 +16,11 @@ from pyexec.domain.errors import (
 )
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sessions import SessionLimits, ended_error, span
-from pyexec.sandbox.guarding import GuestConnection, Loop, signal_name
+from pyexec.sandbox.guarding import GuestConnection, signal_name
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.folders import Folder
+from pyexec.walls.bubblewrap.sessions.asking import ask
 from pyexec.walls.bubblewrap.sessions.homes import Homes
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.shares import Share, Shares
@@ -30,7 +30,6 @@ from pyexec.walls.bubblewrap.workspaces import HandedOut
 
 ENDED_SECONDS = 2.0
 ENTER_SECONDS = 30.0
-INFO_SECONDS = 5.0
 IDLE_ENOUGH_SECONDS = 60.0
 """A session that was used more recently does not make room for one of somebody else."""
 
@@ -162,7 +161,7 @@ class Sessions:
                 return {} if live is None else self._describe(live)
             live.busy = True
         self._watching().rise(live)
-        told = _ask(live) if live.connection.is_open else None
+        told = ask(live) if live.connection.is_open else None
         if live.ended is None and live.connection.is_open:
             self.leave(live)
         else:
@@ -298,7 +297,7 @@ class Sessions:
                 idle = self._least_used(theirs, 0.0)
             if idle is None:
                 raise SessionsFullError(
-                    f"{there} sessions are at work, or about to be; at most {self._limits.live} may live.",
+                    f"{there} sessions are at work; at most {self._limits.live} may live.",
                     hint="Wait, or close one.",
                 )
             self.end(idle, f"it made room for another one, idle for {span(_idle(idle))}", only_idle=True)
@@ -382,29 +381,6 @@ def how_it_ended(box: Box) -> str:
     if how.cause is Cause.EXIT:
         return f"exited with code {how.value}"
     return f"crashed: {signal_name(how.value)}"
-
-
-def _ask(live: LiveSession) -> Any:
-    """Have a guest tell about itself; None when it does not answer in time."""
-    loop = Loop()
-    turn = secrets.token_hex(16)
-    live.turns.append(turn)
-    told: list[Any] = []
-
-    def take(frame: dict[str, Any]) -> None:
-        if frame.get("t") == "done" and frame.get("turn") == turn:
-            told.append(frame.get("info"))
-        elif frame.get("t") == "late" and frame.get("turn") in live.turns:
-            live.say_late(frame, len(str(frame)))
-
-    try:
-        live.connection.listen(loop, take, lambda _why: told.append(None))
-        live.connection.send({"op": "info", "turn": turn})
-        loop.run_until(lambda: bool(told), time.monotonic() + INFO_SECONDS)
-        live.connection.leave()
-    finally:
-        loop.close()
-    return told[0] if told else None
 
 
 def _idle(live: LiveSession) -> float:
