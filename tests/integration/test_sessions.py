@@ -297,6 +297,18 @@ async def test_a_session_keeps_the_interpreter_it_was_made_with(engine: SandboxE
         await engine.submit("1", session_id="path", python_version="/usr/bin/python3")
 
 
+async def test_who_first_runs_something_where_files_were_sent_chooses_the_interpreter(engine: SandboxEngine) -> None:
+    await engine.sessions.make(engine.principal, "sent")
+    await engine.services.files.write(engine.principal, "sent", "sent.txt", "outside", encoding="text", manner="create")
+    read = await engine.run("open('sent.txt').read()", session_id="sent", python_version=">=3.12")
+    turn = await engine.executions.turn_of(read)
+    assert turn is not None
+    assert turn.value == "'outside'"
+    assert (await engine.sessions.info(engine.principal, "sent")).session.python == ">=3.12"
+    with pytest.raises(InvalidArgumentError, match=r"python_version is '3\.13', and session 'sent' was made with '>="):
+        await engine.submit("1", session_id="sent", python_version="3.13")
+
+
 async def test_the_one_that_was_not_used_for_the_longest_time_makes_room(fresh_home: Path) -> None:
     with SandboxEngine(fresh_home, **SETTINGS, sessions=2) as engine:
         for name in ("a", "b", "a"):

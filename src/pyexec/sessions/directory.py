@@ -41,26 +41,30 @@ class SessionDirectory:
         if session is None:
             folder.create(session_id, owner, python=python, environment=environment)
             session = folder.read()
-            if session is None:
-                raise SessionBusyError(f"Session {session_id!r} is just being closed.", hint="Try again.")
+        if session is not None and not session.chosen:  # It has files, and nothing has run in it.
+            folder.choose(python=python, environment=environment)
+            session = folder.read()
+        if session is None:
+            raise SessionBusyError(f"Session {session_id!r} is just being closed.", hint="Try again.")
         _see_that_it_fits(session, python, environment)
         if session.end is not None:
             raise ended_error(session)
         self._see_that_there_is_room(session_id, folder)
         return Found(session, folder)
 
-    def has(self, owner: str, session_id: str) -> bool:
-        """Tell whether an owner has a session of that id."""
-        return self._folders.of(owner, session_id).read() is not None
+    def is_chosen(self, owner: str, session_id: str) -> bool:
+        """Tell whether an owner has a session of that id, of which it is decided what its interpreter is."""
+        session = self._folders.of(owner, session_id).read()
+        return session is not None and session.chosen
 
     def make(self, owner: str, session_id: str) -> str:
-        """Make a session, unless there is one; return its id.
+        """Make a session, unless there is one; return its id. Who first runs something in it chooses its interpreter.
 
         Raises:
             InvalidArgumentError: It can be no id.
         """
         session_id = _chosen(session_id)
-        self._folders.of(owner, session_id).create(session_id, owner, python=None, environment=None)
+        self._folders.of(owner, session_id).create(session_id, owner, chosen=False)
         return session_id
 
     def find(self, owner: str, session_id: str) -> Found:

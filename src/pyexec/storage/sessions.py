@@ -1,6 +1,8 @@
 """What the folder of a session says about it. The files are the truth; there is no other record.
 
 session.json    what it is, written once by whoever made it
+choice.json     what its interpreter is to be, written once by whoever first runs something in it, where whoever made it
+                did not say
 life.json       since when its interpreter lives, written by the keeper that has it
 ended.json      why it does no longer
 lock            held by that keeper as long as the interpreter lives
@@ -36,6 +38,7 @@ CHANGING_SECONDS = 60.0
 
 _VERSION = 1
 _SESSION = "session.json"
+_CHOICE = "choice.json"
 _LIFE = "life.json"
 _ENDED = "ended.json"
 _LOCK = "lock"
@@ -60,8 +63,16 @@ class SessionFolder:
         """The packages that were installed for it."""
         return self.path / "packages"
 
-    def create(self, session_id: str, owner: str, *, python: str | None, environment: str | None) -> bool:
-        """Make it, unless it is there; tell whether it was not."""
+    def create(
+        self,
+        session_id: str,
+        owner: str,
+        *,
+        python: str | None = None,
+        environment: str | None = None,
+        chosen: bool = True,
+    ) -> bool:
+        """Make it, unless it is there; tell whether it was not. Its interpreter may be left to be `chosen` later."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         values = {
             "v": _VERSION,
@@ -70,17 +81,25 @@ class SessionFolder:
             "created_at": time.time(),
             "python": python,
             "environment": environment,
+            "chosen": chosen,
         }
         with suppress(FileExistsError):
             write_plain(self.path / _SESSION, json.dumps(values).encode(), replace=False)
             return True
         return False
 
+    def choose(self, *, python: str | None, environment: str | None) -> None:
+        """Say what its interpreter is to be, unless somebody has said so."""
+        choice = {"python": python, "environment": environment}
+        with suppress(FileExistsError, FileNotFoundError):  # Somebody has; or it is just being removed.
+            write_plain(self.path / _CHOICE, json.dumps(choice).encode(), replace=False)
+
     def read(self) -> Session | None:
         """Return the session; None where there is none."""
         values = read_json(self.path / _SESSION)
         if not values:
             return None
+        choice = {} if values.get("chosen", True) else read_json(self.path / _CHOICE)
         # The end is written before the lock is let go of, and the life before it counts.
         life = read_json(self.path / _LIFE)
         lives = bool(life) and self.is_live()
@@ -96,8 +115,9 @@ class SessionFolder:
             owner=str(values["owner"]),
             state="live" if lives else "ended" if life else "new",
             created_at=float(values["created_at"]),
-            python=values.get("python"),
-            environment=values.get("environment"),
+            chosen=bool(values.get("chosen", True) or choice),
+            python=choice.get("python", values.get("python")),
+            environment=choice.get("environment", values.get("environment")),
             started_at=float(life["started_at"]) if life else None,
             used_at=self._used_at(values),
             keeper=str(life["keeper"]) if lives else None,
