@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError, SessionBusyError
 from pyexec.domain.sessions import NEW_ID, Session, SessionLimits, check_session_id, ended_error
+from pyexec.storage import hostile_folders
 from pyexec.storage.sessions import SessionFolder, SessionFolders
 
 ID_BYTES = 16
+REMOVING_SECONDS = 3600.0
+"""A removal that began so long ago has been given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,17 @@ class SessionDirectory:
             if now - since > self._limits.kept and not waiting_in(folder):
                 folder.remove()
                 removed += 1
+        for path in self._folders.abandoned(now - REMOVING_SECONDS):
+            hostile_folders.remove(path)
         return removed
+
+    def remove_rest(self, owner: str) -> list[str]:
+        """Remove what is left of an owner's sessions whose removal came to no end; return what is left even so."""
+        rest = self._folders.half_removed(owner)
+        for path in rest:
+            with suppress(OSError):  # Somebody else may be at it.
+                hostile_folders.remove(path)
+        return [path.name for path in rest if path.exists()]
 
     def _see_that_there_is_room(self, session_id: str, folder: SessionFolder) -> None:
         waiting = len(waiting_in(folder))

@@ -46,7 +46,10 @@ class SessionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedSessions:
-    """The ids of sessions that have ended (or are gone, where they were to be removed), and of those that have not."""
+    """The ids of sessions that have ended (or are gone, where they were to be removed), and of those that have not.
+
+    What is left of one whose removal did not come to its end is called by the name of its folder.
+    """
 
     ended: frozenset[str]
     left: frozenset[str]
@@ -114,7 +117,9 @@ class SessionService:
         async with anyio.create_task_group() as tasks:
             for one in there:
                 tasks.start_soon(end, one)
-        return EndedSessions(ended=frozenset(gone), left=frozenset(one.session.id for one in there) - gone)
+        rest = await run_sync(self._directory.remove_rest, principal.key) if remove else []
+        left = {one.session.id for one in there} - gone
+        return EndedSessions(ended=frozenset(gone), left=frozenset(left.union(rest)))
 
     async def running_in(self, principal: Principal, session_id: str) -> str | None:
         """Return the id of the execution that runs in a session, or is the next to; None where there is none.

@@ -226,6 +226,18 @@ class SessionFolders:
         """Yield the folders of an owner's sessions."""
         yield from _folders_in(self.of_owner(owner))
 
+    def half_removed(self, owner: str) -> list[Path]:
+        """Return what is left of sessions of one owner whose removal came to no end, or is going on."""
+        return _half_removed_in(self.of_owner(owner))
+
+    def abandoned(self, before: float) -> Iterator[Path]:
+        """Yield what is left of such sessions of everybody, since before a moment: nobody is at it any more."""
+        for owner in _entries(self.root):
+            for path in _half_removed_in(owner):
+                with suppress(OSError):
+                    if path.stat(follow_symlinks=False).st_ctime < before:
+                        yield path
+
     def all(self) -> Iterator[SessionFolder]:
         """Yield the folders of all sessions."""
         for owner in _entries(self.root):
@@ -240,6 +252,13 @@ def _folders_in(owner: Path) -> Iterator[SessionFolder]:
 def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _half_removed_in(owner: Path) -> list[Path]:
+    try:
+        return sorted(path for path in owner.iterdir() if path.name.startswith("."))
     except OSError:
         return []
 
