@@ -6,9 +6,12 @@ import signal
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import pytest
 from anyio.to_thread import run_sync
 
+from pyexec.domain.errors import StateUnusableError
 from pyexec.domain.executions import Execution
+from pyexec.storage.state_folder import StateFolder
 from tests.helpers.commands import Command, Ran
 from tests.integration.engine import Engine
 
@@ -58,3 +61,12 @@ async def test_people_are_told_what_is_left_and_when_newer_tokens_count(engine: 
     (one,) = json.loads(listed)["users"]
     assert (one["issuer"], one["subject"]) == (engine.principal.issuer, engine.principal.subject)
     assert one["newer_tokens_count_after"] - one["ended_at"] == 30
+
+
+async def test_nothing_is_ended_where_it_cannot_be_noted(engine: Engine) -> None:
+    execution = await engine.submit(FOREVER)
+    StateFolder(engine.home).ended_users.write_text("no folder")
+    with pytest.raises(StateUnusableError, match="Nothing was ended"):
+        await engine.services.users.end(engine.principal)
+    assert not (await engine.get(execution)).ended
+    await engine.stop(execution, "kill")

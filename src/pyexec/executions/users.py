@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import anyio
 from anyio.to_thread import run_sync
 
-from pyexec.domain.errors import NotFoundError, PyexecError
+from pyexec.domain.errors import NotFoundError, PyexecError, StateUnusableError
 from pyexec.domain.executions import Execution
 from pyexec.domain.principals import Principal
 from pyexec.executions.service import ExecutionService
@@ -79,8 +79,17 @@ class UserService:
         With `remove_files` the workspaces go too; else they stay until they expire. Returns when all that has ended,
         which takes a little longer than servers take to notice it, so that nothing is begun behind its back; or when
         `patience` (seconds) is over, but for what is being asked then. May be repeated, to end what was left.
+
+        Raises:
+            StateUnusableError: It cannot be noted that they are ended, so nothing was.
         """
-        ended_at = await run_sync(self._ended.end, principal)
+        try:
+            ended_at = await run_sync(self._ended.end, principal)
+        except OSError as error:
+            raise StateUnusableError(
+                f"That the user is ended cannot be noted in {self._ended.folder}: {error.strerror}. Nothing was ended.",
+                hint="Servers would take their tokens. Make it writable, and run this again.",
+            ) from error
         noticed = time.monotonic() + 2 * LOOK_SECONDS
         until = time.monotonic() + patience
         account = _Account()
