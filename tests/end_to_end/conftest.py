@@ -9,7 +9,7 @@ import pytest
 from tests.helpers.commands import Command
 from tests.helpers.homes import temporary_home
 from tests.helpers.mcp import Mcp, connect
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import share_environments
 
 
 @pytest.fixture(scope="package")
@@ -30,12 +30,7 @@ async def own_server(module_home: Path, request: pytest.FixtureRequest) -> Async
 @pytest.fixture(scope="module")
 def environments(module_home: Path, pytestconfig: pytest.Config) -> Path:
     """Those that the tests of walls have made, so that a minute of compiling is not spent twice; their folder."""
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
-    return home / "environments"
+    return share_environments(module_home, pytestconfig)
 
 
 @pytest.fixture

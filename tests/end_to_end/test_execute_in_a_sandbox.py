@@ -9,12 +9,11 @@ from mcp_types import ImageContent, ResourceLink, TextContent, TextResourceConte
 
 from tests.helpers.mcp import Mcp
 from tests.helpers.waiting import with_enough_time
-from tests.walls.bubblewrap import DEPENDENCIES
+from tests.walls.bubblewrap import SERVER
 
 SERVER_ENV = {
+    **SERVER,
     "PYEXEC_TOOLSETS": "default,execute,sessions",
-    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
-    "PYEXEC_SANDBOX_CPU": "2",
 }
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root, pytest.mark.usefixtures("environments")]

@@ -3,12 +3,11 @@
 import pytest
 
 from tests.helpers.mcp import Mcp
-from tests.walls.bubblewrap import DEPENDENCIES
+from tests.walls.bubblewrap import SERVER
 
 SERVER_ENV = {
+    **SERVER,
     "PYEXEC_TOOLSETS": "execute,sessions,files",
-    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
-    "PYEXEC_SANDBOX_CPU": "2",
     "PYEXEC_SANDBOX_READY": "0",
 }
 

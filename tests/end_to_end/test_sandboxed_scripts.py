@@ -8,12 +8,11 @@ import pytest
 
 from tests.helpers.mcp import Mcp
 from tests.helpers.waiting import with_enough_time
-from tests.walls.bubblewrap import DEPENDENCIES
+from tests.walls.bubblewrap import SERVER
 
 SERVER_ENV = {
+    **SERVER,
     "PYEXEC_TOOLSETS": "core,environments,execute,sessions",
-    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
-    "PYEXEC_SANDBOX_CPU": "2",
     "PYEXEC_SANDBOX_READY": "1",
 }
 

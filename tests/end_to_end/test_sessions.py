@@ -13,12 +13,11 @@ from mcp_types import ImageContent, TextContent
 from tests.helpers.homes import servers_of
 from tests.helpers.mcp import Mcp, connect
 from tests.helpers.waiting import eventually
-from tests.walls.bubblewrap import DEPENDENCIES
+from tests.walls.bubblewrap import SERVER
 
 SERVER_ENV = {
+    **SERVER,
     "PYEXEC_TOOLSETS": "core,jobs,execute,sessions,files",
-    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
-    "PYEXEC_SANDBOX_CPU": "2",
 }
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root, pytest.mark.usefixtures("environments")]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pyexec.domain.errors import QueueFullError
 from pyexec.domain.executions import ExecutionRequest, Harness
 from pyexec.executions.afterwards import Afterwards
 from pyexec.sandbox.keepers import connect
@@ -115,3 +116,15 @@ async def test_those_that_come_while_one_runs_follow_in_their_order(engine: Sand
     for one in submitted:
         assert (await engine.wait(one)).state == "completed"
     assert await engine.value("seen", "order") == "[0, 1, 2, 3, 4, 5]"
+
+
+async def test_what_waits_in_sessions_counts_among_those_that_may_wait(engine: SandboxEngine) -> None:
+    with SandboxEngine(engine.home, **SETTINGS, queued=3) as strict:
+        await strict.run("1", session_id="counted")
+        running, _pid = await strict.begin_one("counted")
+        waiting = [await strict.submit("1", session_id="counted") for _ in range(2)]
+        with pytest.raises(QueueFullError, match="3 executions are waiting or running; at most 3 may"):
+            await strict.submit("1", session_id="counted")
+        await strict.stop(running)
+        for one in waiting:
+            assert (await strict.wait(one)).state == "completed"

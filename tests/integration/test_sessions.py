@@ -267,7 +267,8 @@ async def test_ending_a_user_ends_all_they_have_and_their_files_stay_and_nobody_
 
     ended = await engine.services.users.end(SOMEBODY_ELSE)
 
-    assert (ended.executions, ended.sessions) == (2, 1)
+    assert (ended.executions, ended.sessions) == ({running.id, waiting.id}, {"theirs"})
+    assert ended.complete
     for one in (running, waiting):
         found = await engine.executions.get(SOMEBODY_ELSE, one.id)
         assert found.state == "cancelled"
@@ -294,6 +295,18 @@ async def test_a_session_keeps_the_interpreter_it_was_made_with(engine: SandboxE
         await engine.submit("1", session_id="fixed", python_version="3.12")
     with pytest.raises(InvalidArgumentError, match="python_version is '/usr/bin/python3'"):
         await engine.submit("1", session_id="path", python_version="/usr/bin/python3")
+
+
+async def test_who_first_runs_something_where_files_were_sent_chooses_the_interpreter(engine: SandboxEngine) -> None:
+    await engine.sessions.make(engine.principal, "sent")
+    await engine.services.files.write(engine.principal, "sent", "sent.txt", "outside", encoding="text", manner="create")
+    read = await engine.run("open('sent.txt').read()", session_id="sent", python_version=">=3.12")
+    turn = await engine.executions.turn_of(read)
+    assert turn is not None
+    assert turn.value == "'outside'"
+    assert (await engine.sessions.info(engine.principal, "sent")).session.python == ">=3.12"
+    with pytest.raises(InvalidArgumentError, match=r"python_version is '3\.13', and session 'sent' was made with '>="):
+        await engine.submit("1", session_id="sent", python_version="3.13")
 
 
 async def test_the_one_that_was_not_used_for_the_longest_time_makes_room(fresh_home: Path) -> None:

@@ -48,5 +48,6 @@ async def guarded(idp: Operator) -> AsyncIterator[Guarded]:
             PYEXEC_AUTH_INTROSPECTION_CLIENT=said[1],
             PYEXEC_AUTH_INTROSPECTION_SECRET_FILE=str(secret),
             PYEXEC_AUTH_REVOCATION_SECONDS="0.2",
+            PYEXEC_AUTH_SKEW_SECONDS="0",
         ) as site:
             yield Guarded(site, idp)

@@ -9,15 +9,14 @@ import pytest
 
 from tests.helpers.waiting import eventually
 from tests.oauth.site import Site, serving
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import SERVER, share_environments
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
 
 QUIET = ("ada", "bob", "cyd", "dan")
 CALLS = 100
 SETTINGS = {
-    "PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES),
-    "PYEXEC_SANDBOX_CPU": "2",
+    **SERVER,
     "PYEXEC_SANDBOX_MEMORY": "256",
     "PYEXEC_SANDBOX_READY": "0",
     "PYEXEC_SANDBOXES_MEMORY": "1280",
@@ -27,11 +26,7 @@ UNTIL = "import os, time\nwhile True: time.sleep(0.01)"
 
 @pytest.fixture(scope="module")
 async def site(module_home: Path, pytestconfig: pytest.Config) -> AsyncIterator[Site]:
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
+    share_environments(module_home, pytestconfig)
     async with serving(module_home, sandboxed=True, **SETTINGS) as made:
         yield made
 

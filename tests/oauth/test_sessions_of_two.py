@@ -8,20 +8,15 @@ from typing import Any
 import pytest
 
 from tests.oauth.site import Site, serving
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import SERVER, share_environments
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
 
 
 @pytest.fixture(scope="module")
 async def site(module_home: Path, pytestconfig: pytest.Config) -> AsyncIterator[Site]:
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
-    settings = {"PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES), "PYEXEC_SANDBOX_CPU": "2"}
-    async with serving(module_home, sandboxed=True, **settings) as made:
+    share_environments(module_home, pytestconfig)
+    async with serving(module_home, sandboxed=True, **SERVER) as made:
         yield made
 
 

@@ -6,22 +6,16 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.over_http import Server, serve
-from tests.walls.bubblewrap import DEPENDENCIES, made_environment
+from tests.walls.bubblewrap import SERVER, share_environments
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
-
-ENV = {"PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES), "PYEXEC_SANDBOX_CPU": "2"}
 
 
 @pytest.fixture(scope="module")
 async def service(module_home: Path, pytestconfig: pytest.Config) -> AsyncIterator[Server]:
     """A server as it comes, but for packages that the tests of walls have installed already."""
-    cache = pytestconfig.cache
-    assert cache is not None
-    home = cache.mkdir("sandbox-packages") / "home"
-    made_environment(home, DEPENDENCIES)
-    (module_home / "environments").symlink_to(home / "environments")
-    async with serve(module_home, env=ENV) as server:
+    share_environments(module_home, pytestconfig)
+    async with serve(module_home, env=SERVER) as server:
         yield server
 
 

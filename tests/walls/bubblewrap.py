@@ -37,6 +37,9 @@ HERE = Path(__file__).parent
 TEST_CODE = "/opt/pyexec/tests"
 GUEST = "attack_guest:run"
 DEPENDENCIES = ("duckdb", "ipython", "matplotlib", "numpy", "pandas", "polars", *FONTS)
+SERVER = {"PYEXEC_SANDBOX_PACKAGES": " ".join(DEPENDENCIES), "PYEXEC_SANDBOX_CPU": "2"}
+"""How a server is set whose sandboxes are to have what these tests have installed."""
+
 BUILD_SECONDS = 500.0
 KEPT_SECONDS = 30 * 24 * 3600.0
 LIMITS = SandboxLimits(memory=256 * MEGABYTE, cpu=1.0, workspace=32 * MEGABYTE, temporary=8 * MEGABYTE, files=2048)
@@ -71,6 +74,16 @@ def _link(source: str, target: str) -> None:
 def packages(home: Path, wanted: Sequence[str] = DEPENDENCIES) -> Path:
     """Return the folder of an environment's packages, made in a state folder where it is not there yet."""
     return site_packages(made_environment(home, wanted))
+
+
+def share_environments(home: Path, config: pytest.Config) -> Path:
+    """Give a state folder the environments of `SERVER`, made once for all tests; return their folder."""
+    cache = config.cache
+    assert cache is not None
+    kept = cache.mkdir("sandbox-packages") / "home"
+    made_environment(kept, DEPENDENCIES)
+    (home / "environments").symlink_to(kept / "environments")
+    return kept / "environments"
 
 
 def made_environment(home: Path, wanted: Sequence[str]) -> Path:

@@ -134,8 +134,15 @@ class Verifier:
             return
         ended_at = await self._ended(identity.principal)
         # One that does not say when it was made counts as long as its issuer, who is asked about it, says so.
-        if ended_at is not None and identity.issued_at is not None and identity.issued_at <= ended_at:
-            raise InvalidTokenError("Its user was ended by the operator of this server; a newer one may count.")
+        if ended_at is None or identity.issued_at is None:
+            return
+        # Where the issuer's clock is ahead of ours, one from before the end says that it was made after it.
+        newer = ended_at + self._skew
+        if identity.issued_at <= newer:
+            raise InvalidTokenError(
+                "Its user was ended by the operator of this server; one that is issued after "
+                f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime(newer))} UTC may count."
+            )
 
     async def _verify_anew(self, token: str, digest: bytes) -> Identity:
         began = self._clock()

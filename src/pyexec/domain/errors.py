@@ -123,6 +123,9 @@ class RecordsUnavailableError(PyexecError):
 
     code = "records_unavailable"
 
+    may_be_kept = False
+    """Whether what was written just before may have been kept all the same: the server went away when asked to."""
+
 
 class KeeperUnavailableError(PyexecError):
     """The process that guards executions could not be started or does not answer."""

@@ -51,6 +51,7 @@ class Session:
     Attributes:
         id: As its owner knows it.
         state: `new`: its interpreter starts with the next execution; `live`; `ended`: it starts again when asked to.
+        chosen: Whether it is decided what its interpreter is; else whoever first runs something in it decides.
         python: The Python that was asked for; None: the usual one.
         environment: The name of the environment that was asked for; None: the usual one.
         started_at: When its interpreter was started.
@@ -64,6 +65,7 @@ class Session:
     owner: str
     state: SessionState
     created_at: float
+    chosen: bool = True
     python: str | None = None
     environment: str | None = None
     started_at: float | None = None

@@ -103,21 +103,8 @@ class SandboxEnvironments:
         if known is not None:
             return known
         combine((), packages, argument_is=called)
-        plan = self._planner.plan(
-            Asked(
-                script=None,
-                module="pyexec_guest",
-                header_source=b"",
-                python_version=self._python(python),
-                dependencies=tuple(packages),
-                directory=self._directory,
-                project=False,
-                owner=owner,
-                environ=self._environ,
-                folder=folder,
-                holder_lock=holder_lock,
-            )
-        )
+        asked = self._asked(self._environ, folder=folder, holder_lock=holder_lock, owner=owner)
+        plan = self._planner.plan(replace(asked, python_version=self._python(python), dependencies=tuple(packages)))
         if plan.prepare is None:
             self._known[wanted] = (plan, time.monotonic() + REMEMBERED_SECONDS)
         return plan
@@ -158,17 +145,7 @@ class SandboxEnvironments:
             UvNotFoundError: There is no uv to make it with.
         """
         named = self.require(owner, name, python)
-        asked = Asked(
-            script=None,
-            module="pyexec_guest",
-            header_source=b"",
-            directory=self._directory,
-            project=False,
-            owner=owner,
-            environ=self._own_environ,
-            folder=folder,
-            holder_lock=holder_lock,
-        )
+        asked = self._asked(self._own_environ, folder=folder, holder_lock=holder_lock, owner=owner)
         here = self._planner.packages_of(named)
         if not unmet(GUEST_NEEDS, here, named.python_version):
             return self._planner.plan(replace(asked, environment=name))
@@ -190,6 +167,20 @@ class SandboxEnvironments:
     def at(self, prefix: Path) -> Environment | None:
         """Return the environment that lies in a folder; None where there is none any more."""
         return self._store.get(prefix.name) if is_digest(prefix.name) else None
+
+    def _asked(self, environ: Mapping[str, str], *, folder: Path, holder_lock: Path, owner: str) -> Asked:
+        """Return what the planner is asked, but for what is to be in the environment."""
+        return Asked(
+            script=None,
+            module="pyexec_guest",
+            header_source=b"",
+            directory=self._directory,
+            project=False,
+            owner=owner,
+            environ=environ,
+            folder=folder,
+            holder_lock=holder_lock,
+        )
 
     def _leased(self, wanted: tuple[str, tuple[str, ...]], holder_lock: Path) -> RunPlan | None:
         """Return a plan of a moment ago, if its environment can still be taken into use."""

@@ -80,7 +80,7 @@ class InSandboxes:
         """See `Way.enter`."""
         if request.session_id is None:
             return None
-        if request.environment is not None and not self.sessions.has(owner, request.session_id):
+        if request.environment is not None and not self.sessions.is_chosen(owner, request.session_id):
             self.environments.require(owner, request.environment, request.python_version)
         return self.sessions.enter(
             owner, request.session_id, python=request.python_version, environment=request.environment

@@ -30,7 +30,7 @@ from pyexec.sandbox.claims import LOCK, claim, ids_in
 from pyexec.sandbox.handover import has_begun
 from pyexec.sandbox.keepers import KeeperConnection, kill
 from pyexec.sandbox.ports import Line
-from pyexec.sessions.directory import Found
+from pyexec.sessions.directory import Found, waiting_in
 from pyexec.storage.descriptors import DESCRIPTOR, descriptor, write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
@@ -96,9 +96,9 @@ class Submitter:
         checked = check_request(request, self._limits, self._directory)
         if checked.request.request_id is not None:
             known = self._store.by_request(principal.key, checked.request.request_id)
-            if known is not None:
+            if known is not None and not self._was_withdrawn(known):
                 return Submitted(known if known.ended else self._settler.settle(known))
-        self._require_capacity(principal)
+        self._require_capacity(principal.key)
         session = way.remembered(principal.key, checked.request) or way.enter(principal.key, checked.request)
         ready = self._make_ready(principal, checked, session)
         return (self._ask(ready, way) if may_begin(ready) else None) or self._hand_over(ready, way)
@@ -128,6 +128,16 @@ class Submitter:
             placed=foreseen(folder, checked),
             session=session,
         )
+
+    def _was_withdrawn(self, known: Execution) -> bool:
+        """Remove the record of one that was refused, where the database kept it though it could not say so.
+
+        Such a one has no folder, and never ran; folders of others go after their records.
+        """
+        if known.started_at is not None or self._folder.execution(known.id).exists():
+            return False
+        self._store.forget(known.owner, known.id)
+        return True
 
     # -- where it need not wait ------------------------------------------------------------------------------------
 
@@ -182,6 +192,7 @@ class Submitter:
     # -- where it may have to --------------------------------------------------------------------------------------
 
     def _hand_over(self, ready: Ready, way: Way) -> Submitted:
+        self._require_turn(ready)
         try:
             placed = place(ready.folder, ready.checked, ready.env, self._limits.source)
             ready = replace(ready, placed=placed)
@@ -211,16 +222,23 @@ class Submitter:
             found.append((ready, plan))
         return found
 
-    def _require_capacity(self, principal: Principal) -> None:
+    def _require_capacity(self, owner: str) -> None:
         self._folder.require_room(self._limits.free_disk)
         self._store.require_reachable()
         # Asking the index takes longer than all else here. Who has left the line has ended, but for those that wait for
-        # their session, which are few (`SessionLimits.waiting`) and have a bound of their own.
-        if len(ids_in(self._folder.queue(principal.key))) < self._limits.queued:
-            return
-        waiting = self._store.count_active(principal.key)
+        # their session; see `_require_turn`.
+        if len(ids_in(self._folder.queue(owner))) >= self._limits.queued:
+            self._require_fewer(owner)
+
+    def _require_turn(self, ready: Ready) -> None:
+        """See that one may wait for its turn in a session, where it has to: many can, in many sessions."""
+        if ready.session is not None and waiting_in(ready.session.folder):
+            self._require_fewer(ready.owner)
+
+    def _require_fewer(self, owner: str) -> None:
+        waiting = self._store.count_active(owner)
         if waiting >= self._limits.queued:  # Some may have ended since somebody last looked.
-            waiting = sum(not execution.ended for execution in self._settler.settle_active(principal.key))
+            waiting = sum(not execution.ended for execution in self._settler.settle_active(owner))
         if waiting >= self._limits.queued:
             raise QueueFullError(
                 f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
@@ -256,7 +274,7 @@ class Submitter:
             keeper = way.wall.launch(launch, held.lock_fd)
         except PyexecError:
             if execution.request_id is not None:
-                with suppress(RecordsUnavailableError):  # Then the record will be found without its folder.
+                with suppress(RecordsUnavailableError):  # Then it goes when the call is made again.
                     self._store.forget(execution.owner, execution.id)
             raise
         finally:

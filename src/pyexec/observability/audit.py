@@ -53,9 +53,8 @@ class AuditLog:
             }
         self._write("ended", execution.id, **told)
 
-    def user_ended(self, principal: Principal, *, executions: int, sessions: int, files_removed: bool) -> None:
-        """Note that an operator has ended all that somebody had."""
-        told = {"executions": executions, "sessions": sessions, "files_removed": files_removed}
+    def user_ended(self, principal: Principal, **told: int | bool) -> None:
+        """Note that an operator has ended what somebody had: how much of what has ended, and how much has not."""
         self._write("user_ended", None, **_who(principal), **told)
 
     def _write(self, event: str, execution_id: str | None, **told: Any) -> None:

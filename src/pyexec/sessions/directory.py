@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError, SessionBusyError
 from pyexec.domain.sessions import NEW_ID, Session, SessionLimits, check_session_id, ended_error
+from pyexec.storage import hostile_folders
 from pyexec.storage.sessions import SessionFolder, SessionFolders
 
 ID_BYTES = 16
 REMEMBERED = 1000
+REMOVING_SECONDS = 3600.0
+"""A removal that began so long ago has been given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +57,11 @@ class SessionDirectory:
         if session is None:
             folder.create(session_id, owner, python=python, environment=environment)
             session = folder.read()
-            if session is None:
-                raise SessionBusyError(f"Session {session_id!r} is just being closed.", hint="Try again.")
+        if session is not None and not session.chosen:  # It has files, and nothing has run in it.
+            folder.choose(python=python, environment=environment)
+            session = folder.read()
+        if session is None:
+            raise SessionBusyError(f"Session {session_id!r} is just being closed.", hint="Try again.")
         _see_that_it_fits(session, python, environment)
         if session.end is not None:
             raise ended_error(session)
@@ -64,18 +70,19 @@ class SessionDirectory:
         self._remember(found)
         return found
 
-    def has(self, owner: str, session_id: str) -> bool:
-        """Tell whether an owner has a session of that id."""
-        return self._folders.of(owner, session_id).read() is not None
+    def is_chosen(self, owner: str, session_id: str) -> bool:
+        """Tell whether an owner has a session of that id, of which it is decided what its interpreter is."""
+        session = self._folders.of(owner, session_id).read()
+        return session is not None and session.chosen
 
     def make(self, owner: str, session_id: str) -> str:
-        """Make a session, unless there is one; return its id.
+        """Make a session, unless there is one; return its id. Who first runs something in it chooses its interpreter.
 
         Raises:
             InvalidArgumentError: It can be no id.
         """
         session_id = _chosen(session_id)
-        self._folders.of(owner, session_id).create(session_id, owner, python=None, environment=None)
+        self._folders.of(owner, session_id).create(session_id, owner, chosen=False)
         return session_id
 
     def find(self, owner: str, session_id: str) -> Found:
@@ -108,6 +115,8 @@ class SessionDirectory:
             if now - since > self._limits.kept and not waiting_in(folder):
                 folder.remove()
                 removed += 1
+        for path in self._folders.abandoned(now - REMOVING_SECONDS):
+            hostile_folders.remove(path)
         return removed
 
     def _remember(self, found: Found) -> None:
@@ -118,6 +127,14 @@ class SessionDirectory:
             self._lived[key] = found
         else:
             self._lived.pop(key, None)
+
+    def remove_rest(self, owner: str) -> list[str]:
+        """Remove what is left of an owner's sessions whose removal came to no end; return what is left even so."""
+        rest = self._folders.half_removed(owner)
+        for path in rest:
+            with suppress(OSError):  # Somebody else may be at it.
+                hostile_folders.remove(path)
+        return [path.name for path in rest if path.exists()]
 
     def _see_that_there_is_room(self, session_id: str, folder: SessionFolder) -> None:
         waiting = len(waiting_in(folder))

@@ -20,6 +20,7 @@ from pyexec.sessions.directory import Found, SessionDirectory, waiting_in
 _log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 3600.0
+ENDED_AT_ONCE = 16
 RESTARTED = "it was restarted on request"
 CLOSED = "it was closed"
 
@@ -41,6 +42,17 @@ class SessionStatus:
     waiting: int
     live: Mapping[str, Any]
     guest: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedSessions:
+    """The ids of sessions that have ended (or are gone, where they were to be removed), and of those that have not.
+
+    What is left of one whose removal did not come to its end is called by the name of its folder.
+    """
+
+    ended: frozenset[str]
+    left: frozenset[str]
 
 
 class SessionService:
@@ -86,12 +98,28 @@ class SessionService:
         """
         return await run_sync(self._close, principal.key, session_id)
 
-    async def end_all(self, principal: Principal, reason: str, *, remove: bool) -> int:
+    async def end_all(self, principal: Principal, reason: str, *, remove: bool) -> EndedSessions:
         """End the interpreters of all sessions of a principal; their files stay, unless they are to be removed too.
 
-        Returns how many sessions have lived, or with `remove` how many there were.
+        One that is just being started is not seen; who wants to be sure asks again.
         """
-        return await run_sync(partial(self._end_all, principal.key, reason, remove=remove))
+        there = await run_sync(self._directory.all_of, principal.key)
+        if not remove:
+            there = [one for one in there if one.session.state == "live"]
+        limiter = anyio.CapacityLimiter(ENDED_AT_ONCE)
+        gone: set[str] = set()
+
+        async def end(one: Found) -> None:
+            # Each for itself: one whose keeper hangs is waited for as long as that may take to answer.
+            if await run_sync(partial(self._is_ended, one, reason, remove=remove), limiter=limiter):
+                gone.add(one.session.id)
+
+        async with anyio.create_task_group() as tasks:
+            for one in there:
+                tasks.start_soon(end, one)
+        rest = await run_sync(self._directory.remove_rest, principal.key) if remove else []
+        left = {one.session.id for one in there} - gone
+        return EndedSessions(ended=frozenset(gone), left=frozenset(left.union(rest)))
 
     async def running_in(self, principal: Principal, session_id: str) -> str | None:
         """Return the id of the execution that runs in a session, or is the next to; None where there is none.
@@ -136,13 +164,18 @@ class SessionService:
         found.folder.remove()
         return found.session
 
-    def _end_all(self, owner: str, reason: str, *, remove: bool) -> int:
-        found = self._directory.all_of(owner)
-        for one in found:
-            self._ask(one, "end", reason=reason)
-            if remove:
-                one.folder.remove()
-        return len(found) if remove else sum(one.session.state == "live" for one in found)
+    def _is_ended(self, found: Found, reason: str, *, remove: bool) -> bool:
+        """End one; tell by its folder, which is the truth, whether it has."""
+        self._ask(found, "end", reason=reason)
+        if found.folder.is_live():
+            return False
+        if remove:
+            try:
+                found.folder.remove()
+            except OSError as error:
+                _log.warning("session %s could not be removed: %s", found.session.id, error)
+                return False
+        return True
 
     def _running_in(self, owner: str, session_id: str) -> str | None:
         found = self._directory.find(owner, session_id)

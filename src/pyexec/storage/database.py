@@ -50,7 +50,7 @@ class Database(ABC):
             StateVersionError: A newer pyexec has migrated the database.
             StateUnusableError: The database cannot be used.
             DiskFullError: There is no room.
-            RecordsUnavailableError: Its server does not answer.
+            RecordsUnavailableError: Its server does not answer; it says whether what was written may be there.
         """
         with self._translated(), self._transaction(self._ready_engine(), writes=True) as connection:
             yield connection
@@ -81,8 +81,12 @@ class Database(ABC):
         """Return an INSERT that can be told to pass over what is there."""
 
     @abstractmethod
-    def _open(self) -> Engine:
-        """Return an engine for a database that has been migrated."""
+    def _make_engine(self) -> Engine:
+        """Return an engine; nothing is connected yet."""
+
+    @abstractmethod
+    def _migrate(self, engine: Engine) -> None:
+        """Bring the tables to this version's shape, where they are not."""
 
     @abstractmethod
     def _transaction(self, engine: Engine, *, writes: bool) -> AbstractContextManager[Connection]: ...
@@ -105,3 +109,12 @@ class Database(ABC):
             if self._engine is None:
                 self._engine = self._open()
             return self._engine
+
+    def _open(self) -> Engine:
+        engine = self._make_engine()
+        try:
+            self._migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine

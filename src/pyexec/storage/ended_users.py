@@ -17,7 +17,7 @@ class EndedUsers:
     """Methods block on the disk, for some microseconds where nothing has changed."""
 
     folder: Path
-    _since: dict[str, float] = field(default_factory=dict[str, float])
+    _ended: dict[Principal, float] = field(default_factory=dict[Principal, float])
     _seen: int = 0
     _looked_at: float = 0.0
 
@@ -29,6 +29,11 @@ class EndedUsers:
         write_json(self.folder / f"{hashlib.sha256(principal.key.encode()).hexdigest()[:32]}.json", values)
         return now
 
+    def all(self) -> list[tuple[Principal, float]]:
+        """Return whom there is a note about, and when they were ended, the latest first."""
+        self.look()
+        return sorted(self._ended.items(), key=lambda one: -one[1])
+
     @property
     def is_stale(self) -> bool:
         """Whether it is time to `look` again."""
@@ -39,20 +44,20 @@ class EndedUsers:
         self._looked_at = time.monotonic()
         try:
             seen = os.stat(self.folder).st_mtime_ns
-        except OSError:
-            self._since, self._seen = {}, 0
+        except FileNotFoundError:
+            self._ended, self._seen = {}, 0
             return
         if seen != self._seen:
             found = [read_json(self.folder / name) for name in os.listdir(self.folder) if name.endswith(".json")]
             readable = [one for one in found if {"issuer", "subject", "ended_at"} <= one.keys()]
             now = {
-                Principal(issuer=str(one["issuer"]), subject=str(one["subject"])).key: float(one["ended_at"])
+                Principal(issuer=str(one["issuer"]), subject=str(one["subject"])): float(one["ended_at"])
                 for one in readable
             }
             # One that cannot be read is no reason to let somebody in again who was known to have been ended.
-            self._since = now if len(readable) == len(found) else {**self._since, **now}
+            self._ended = now if len(readable) == len(found) else {**self._ended, **now}
             self._seen = seen if len(readable) == len(found) else 0
 
     def ended_at(self, principal: Principal) -> float | None:
         """Return when somebody was ended, in seconds since the epoch, as far as was seen at the last look."""
-        return self._since.get(principal.key)
+        return self._ended.get(principal)

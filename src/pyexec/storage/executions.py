@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Select, Update, bindparam, delete, func, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from pyexec.domain.errors import RecordsUnavailableError
 from pyexec.domain.executions import ACTIVE, Execution, Outcome, Process, State
 from pyexec.storage.database import Database
 from pyexec.storage.schema import executions
@@ -42,20 +43,18 @@ class ExecutionStore:
         self._database.require_reachable()
 
     def add(self, execution: Execution) -> None:
-        """Store a new record, unless somebody has found it in its folder and done so meanwhile.
+        """Store a new record, unless it is there: somebody may have found it in its folder and done so meanwhile.
 
         Raises:
             DuplicateRequestError: Its request id is taken.
+            RecordsUnavailableError: The database server does not answer.
         """
         try:
-            with self._database.writing() as connection:
-                connection.execute(self._insert, to_values(execution))
-        except IntegrityError as error:
-            if self.get(execution.owner, execution.id) is not None:
-                return
-            if execution.request_id is None or self.by_request(execution.owner, execution.request_id) is None:
+            self._add(execution)
+        except RecordsUnavailableError as error:
+            if not error.may_be_kept:
                 raise
-            raise DuplicateRequestError(execution.request_id) from error
+            self._add(execution)  # Most often it was one connection that was lost, and the next one tells.
 
     def add_missing(self, found: Iterable[Execution]) -> int:
         """Store records that were lost, in this order; pass over those that are there. Return how many there were."""
@@ -223,6 +222,17 @@ class ExecutionStore:
     def _update(self, statement: Update, execution: Execution) -> bool:
         with self._database.writing() as connection:
             return connection.execute(statement, _change(execution)).rowcount > 0
+
+    def _add(self, execution: Execution) -> None:
+        try:
+            with self._database.writing() as connection:
+                connection.execute(self._insert, to_values(execution))
+        except IntegrityError as error:
+            if self.get(execution.owner, execution.id) is not None:
+                return
+            if execution.request_id is None or self.by_request(execution.owner, execution.request_id) is None:
+                raise
+            raise DuplicateRequestError(execution.request_id) from error
 
     def _of(self, owner: str, *conditions: ColumnElement[bool]) -> Select[Any]:
         return select(executions).where(executions.c.owner == owner, *conditions)

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ from pyexec.storage.schema import SCHEMA_VERSION, executions
 from pyexec.storage.state_folder import StateFolder
 
 CONNECT_SECONDS = 5
+SHUT_SECONDS = 5.0
+"""For so long at most nobody tries to connect after that has failed."""
+
 STATEMENT_SECONDS = 20
 ANSWER_SECONDS = 30.0
 """After that a server counts as gone, though its machine still holds the connection."""
@@ -76,13 +80,15 @@ _Answer = TypeVar("_Answer")
 class PostgresqlDatabase(Database):
     """The records of one state folder, on a server.
 
-    A server that goes away is told as `RecordsUnavailableError`, and used again as soon as it is back.
+    A server that goes away is told as `RecordsUnavailableError`, and used again as soon as it is back; where attempts
+    to reach it take seconds, some seconds later.
     """
 
     def __init__(self, folder: StateFolder, address: DatabaseAddress) -> None:
         super().__init__()
         self._folder = folder
         self._address = address
+        self._door = _Door()
         self._identity = ""
         self._away = False
 
@@ -107,7 +113,18 @@ class PostgresqlDatabase(Database):
                 _log.warning("the database %s answers again", self._address)
             yield connection
             if writes:  # Who does not come so far hands the connection back, and with that all is undone.
-                connection.exec_driver_sql("COMMIT")
+                self._commit(connection)
+
+    def _commit(self, connection: Connection) -> None:
+        try:
+            connection.exec_driver_sql("COMMIT")
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+            told = self._unusable(error)
+            if isinstance(told, RecordsUnavailableError):
+                told.may_be_kept = True
+            raise told from error
 
     def _begun(self, engine: Engine, *, writes: bool) -> Connection:
         try:
@@ -129,15 +146,9 @@ class PostgresqlDatabase(Database):
             raise
         return connection
 
-    def _open(self) -> Engine:
+    def _make_engine(self) -> Engine:
         self._identity = identity_of(self._folder.root)
-        engine = _engine(self._address)
-        try:
-            self._migrate(engine)
-        except BaseException:
-            engine.dispose()
-            raise
-        return engine
+        return _engine(self._address, self._door)
 
     def _migrate(self, engine: Engine) -> None:
         """Bring the tables to this version's shape; of several servers that start at once, one does, others wait."""
@@ -223,7 +234,7 @@ class Seen:
 
 def look(folder: StateFolder, address: DatabaseAddress) -> Seen:
     """Look at a database without changing anything; blocks, for seconds where nobody answers."""
-    engine = _engine(address)
+    engine = _engine(address, _Door())
     try:
         with engine.connect() as connection:
             server = str(connection.exec_driver_sql("SHOW server_version").scalar_one())
@@ -249,7 +260,7 @@ def _state(connection: Connection) -> Row[Any] | None:
     return connection.exec_driver_sql(_STATE).one_or_none()
 
 
-def _engine(address: DatabaseAddress) -> Engine:
+def _engine(address: DatabaseAddress, door: "_Door") -> Engine:
     url = make_url(address.url).set(drivername="postgresql+psycopg")
     engine = create_engine(
         url,
@@ -263,13 +274,17 @@ def _engine(address: DatabaseAddress) -> Engine:
         use_native_hstore=False,
         hide_parameters=True,
     )
-    event.listen(engine, "do_connect", _connect)
+    event.listen(engine, "do_connect", door.connect)
     event.listen(engine, "connect", _configure)
     return engine
 
 
 class NoAnswerError(psycopg.OperationalError):
     """The server says nothing, and does not hang up either."""
+
+
+class NotReachedError(psycopg.OperationalError):
+    """The server was not reached a moment ago, and was not tried again."""
 
 
 class _BoundedConnection(psycopg.Connection[Any]):
@@ -286,8 +301,28 @@ class _BoundedConnection(psycopg.Connection[Any]):
             raise NoAnswerError(f"no answer within {ANSWER_SECONDS:g} s") from error
 
 
-def _connect(_dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
-    return _BoundedConnection.connect(*arguments, **named)
+class _Door:
+    """Connects. What took long to fail is not tried again at once: it fails for as long as that took, without waiting.
+
+    So a server that nobody reaches costs some callers some seconds, and not each of them, whether it was ever reached
+    or not; one that refuses at once, because it is just starting, is used as soon as it is up.
+    """
+
+    def __init__(self) -> None:
+        self._shut = (0.0, "")
+
+    def connect(self, _dialect: object, _record: object, arguments: list[Any], named: dict[str, Any]) -> Any:
+        """Be SQLAlchemy's way to connect; may be called from several threads."""
+        began = time.monotonic()
+        until, why = self._shut
+        if began < until:
+            raise NotReachedError(why)
+        try:
+            return _BoundedConnection.connect(*arguments, **named)
+        except psycopg.OperationalError as error:
+            now = time.monotonic()
+            self._shut = now + min(now - began, SHUT_SECONDS), str(error)
+            raise
 
 
 def _configure(connection: psycopg.Connection[Any], _record: ConnectionPoolEntry) -> None:

@@ -1,11 +1,14 @@
 """What the folder of a session says about it. The files are the truth; there is no other record.
 
 session.json    what it is, written once by whoever made it
+choice.json     what its interpreter is to be, written once by whoever first runs something in it, where whoever made it
+                did not say
 life.json       since when its interpreter lives, written by the keeper that has it
 ended.json      why it does no longer
 lock            held by that keeper as long as the interpreter lives
 used            changed when an execution in it ends
-size            how many bytes its files had when its interpreter ended; not there while it lives
+size            how many bytes its files had when its interpreter ended, or somebody looked since; not there while it
+                lives, and empty when somebody may have changed them
 queue/          the line in which its executions stand
     workspace…      its files
     packages/       what was installed for it
@@ -30,8 +33,12 @@ from pyexec.storage.plain_files import write_plain
 from pyexec_guest.keeper.turn import is_locked
 
 KILLED = "lost: the keeper of its sandbox was killed"
+CHANGING_SECONDS = 60.0
+"""Whoever is about to change files has done so after that."""
+
 _VERSION = 1
 _SESSION = "session.json"
+_CHOICE = "choice.json"
 _LIFE = "life.json"
 _ENDED = "ended.json"
 _LOCK = "lock"
@@ -56,8 +63,16 @@ class SessionFolder:
         """The packages that were installed for it."""
         return self.path / "packages"
 
-    def create(self, session_id: str, owner: str, *, python: str | None, environment: str | None) -> bool:
-        """Make it, unless it is there; tell whether it was not."""
+    def create(
+        self,
+        session_id: str,
+        owner: str,
+        *,
+        python: str | None = None,
+        environment: str | None = None,
+        chosen: bool = True,
+    ) -> bool:
+        """Make it, unless it is there; tell whether it was not. Its interpreter may be left to be `chosen` later."""
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         values = {
             "v": _VERSION,
@@ -66,17 +81,25 @@ class SessionFolder:
             "created_at": time.time(),
             "python": python,
             "environment": environment,
+            "chosen": chosen,
         }
         with suppress(FileExistsError):
             write_plain(self.path / _SESSION, json.dumps(values).encode(), replace=False)
             return True
         return False
 
+    def choose(self, *, python: str | None, environment: str | None) -> None:
+        """Say what its interpreter is to be, unless somebody has said so."""
+        choice = {"python": python, "environment": environment}
+        with suppress(FileExistsError, FileNotFoundError):  # Somebody has; or it is just being removed.
+            write_plain(self.path / _CHOICE, json.dumps(choice).encode(), replace=False)
+
     def read(self) -> Session | None:
         """Return the session; None where there is none."""
         values = read_json(self.path / _SESSION)
         if not values:
             return None
+        choice = {} if values.get("chosen", True) else read_json(self.path / _CHOICE)
         # The end is written before the lock is let go of, and the life before it counts.
         life = read_json(self.path / _LIFE)
         lives = bool(life) and self.is_live()
@@ -92,8 +115,9 @@ class SessionFolder:
             owner=str(values["owner"]),
             state="live" if lives else "ended" if life else "new",
             created_at=float(values["created_at"]),
-            python=values.get("python"),
-            environment=values.get("environment"),
+            chosen=bool(values.get("chosen", True) or choice),
+            python=choice.get("python", values.get("python")),
+            environment=choice.get("environment", values.get("environment")),
             started_at=float(life["started_at"]) if life else None,
             used_at=self._used_at(values),
             keeper=str(life["keeper"]) if lives else None,
@@ -147,9 +171,22 @@ class SessionFolder:
             write_text(self.path / _SIZE, str(size))
 
     def forget_size(self) -> None:
-        """Forget what was noted so."""
-        with suppress(OSError):
-            (self.path / _SIZE).unlink(missing_ok=True)
+        """Forget what was noted so, as somebody is about to change them."""
+        try:
+            write_text(self.path / _SIZE, "")
+        except OSError:
+            with suppress(OSError):
+                (self.path / _SIZE).unlink(missing_ok=True)
+
+    def keeps_its_size(self) -> bool:
+        """Tell whether nobody changes its files: none has been about to for a while, and no interpreter has them."""
+        try:
+            forgotten_at = (self.path / _SIZE).stat().st_mtime
+        except FileNotFoundError:  # After an interpreter that did not come to note it.
+            forgotten_at = 0.0
+        except OSError:
+            return False
+        return time.time() - forgotten_at > CHANGING_SECONDS and not self.is_live()
 
     def noted_size(self) -> int | None:
         """Return what was noted so."""
@@ -189,6 +226,18 @@ class SessionFolders:
         """Yield the folders of an owner's sessions."""
         yield from _folders_in(self.of_owner(owner))
 
+    def half_removed(self, owner: str) -> list[Path]:
+        """Return what is left of sessions of one owner whose removal came to no end, or is going on."""
+        return _half_removed_in(self.of_owner(owner))
+
+    def abandoned(self, before: float) -> Iterator[Path]:
+        """Yield what is left of such sessions of everybody, since before a moment: nobody is at it any more."""
+        for owner in _entries(self.root):
+            for path in _half_removed_in(owner):
+                with suppress(OSError):
+                    if path.stat(follow_symlinks=False).st_ctime < before:
+                        yield path
+
     def all(self) -> Iterator[SessionFolder]:
         """Yield the folders of all sessions."""
         for owner in _entries(self.root):
@@ -203,6 +252,13 @@ def _folders_in(owner: Path) -> Iterator[SessionFolder]:
 def _entries(folder: Path) -> list[Path]:
     try:
         return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return []
+
+
+def _half_removed_in(owner: Path) -> list[Path]:
+    try:
+        return sorted(path for path in owner.iterdir() if path.name.startswith("."))
     except OSError:
         return []
 

@@ -49,7 +49,7 @@ class SqliteDatabase(Database):
                 raise
             connection.exec_driver_sql("COMMIT")
 
-    def _open(self) -> Engine:
+    def _make_engine(self) -> Engine:
         engine = create_engine(
             f"sqlite:///{self._path}",
             isolation_level="AUTOCOMMIT",
@@ -57,11 +57,6 @@ class SqliteDatabase(Database):
             hide_parameters=True,
         )
         event.listen(engine, "connect", _configure)
-        try:
-            self._migrate(engine)
-        except BaseException:
-            engine.dispose()
-            raise
         return engine
 
     def _migrate(self, engine: Engine) -> None:

@@ -11,6 +11,7 @@ from joserfc.jwk import ECKey
 
 from pyexec.auth.refusals import InvalidTokenError
 from pyexec.auth.tokens import LARGEST
+from pyexec.domain.principals import Principal
 from tests.oauth.tokens import ISSUER, NOW, RESOURCE, Clock, Signing, part, verifier
 
 SIGNING = Signing(now=Clock())
@@ -195,3 +196,22 @@ async def test_the_two_kinds_of_keys_are_not_mixed_up() -> None:
     other_curve = Signing(key=ECKey.generate_key("P-384"), now=Clock())
     with pytest.raises(InvalidTokenError, match="signature"):
         await verifier(other_curve.trusted()).verify(SIGNING.token())
+
+
+@pytest.mark.parametrize(("issued", "counts"), [(-5, False), (0, False), (29, False), (30, False), (31, True)])
+async def test_a_token_from_before_its_user_was_ended_does_not_count_though_its_issuers_clock_is_ahead(
+    issued: int, counts: bool
+) -> None:
+    clock = Clock()
+
+    async def ended(_principal: Principal) -> float:
+        return NOW
+
+    one = verifier(SIGNING.trusted(), clock=clock, ended=ended)
+    token = SIGNING.token(iat=int(NOW) + issued)
+    clock.at += 60
+    if counts:
+        assert (await one.verify(token)).subject == "ada"
+    else:
+        with pytest.raises(InvalidTokenError, match=r"issued after 2027-01-15 08:00:30 UTC may count"):
+            await one.verify(token)

@@ -2,11 +2,14 @@
 
 import logging
 import os
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Connection, Engine, event, text
 
 from pyexec.domain.databases import DatabaseAddress
 from pyexec.domain.errors import PyexecError, RecordsUnavailableError, StateUnusableError
@@ -238,3 +241,43 @@ def test_all_is_logged_once_while_the_server_is_away(
                 database.require()
 
     assert len([record for record in caplog.records if record.name == "pyexec.storage.postgresql"]) == 1
+
+
+def test_a_server_that_is_not_reached_is_not_waited_for_again_by_each_caller(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # It takes connections, and says nothing.
+        port = silent.getsockname()[1]
+        address = DatabaseAddress(f"postgresql://ada:{ENCODED}@127.0.0.1:{port}/records?connect_timeout=2")
+        database = database_of(StateFolder(tmp_path), address)
+        told: list[str] = []
+        for _ in range(3):
+            with pytest.raises(RecordsUnavailableError) as refusal:
+                database.require()
+            told.append(refusal.value.sentence())
+        silent.setblocking(False)
+        silent.accept()[0].close()
+        with pytest.raises(BlockingIOError):
+            silent.accept()
+    assert len(set(told)) == 1
+
+
+def test_a_record_whose_keeping_was_not_confirmed_is_noted_once_and_nobody_hears_of_it(place: Place) -> None:
+    store = ExecutionStore(place.open())
+    store.add(execution(1))
+    lost: list[str] = []
+
+    def lose(connection: Connection, *said: Any) -> None:
+        if said[1] == "COMMIT" and not lost:
+            lost.append(said[1])
+            connection.connection.dbapi_connection.close()  # pyright: ignore[reportOptionalMemberAccess]
+            raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    event.listen(Engine, "after_cursor_execute", lose)
+    try:
+        store.add(execution(2, request_id="r"))
+    finally:
+        event.remove(Engine, "after_cursor_execute", lose)
+    assert lost
+    assert store.count(OWNER) == 2
+    found = store.by_request(OWNER, "r")
+    assert found is not None
+    assert found.id == execution(2).id

@@ -6,7 +6,7 @@ import os
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from pyexec.domain.errors import DiskFullError, SandboxNotMadeError
@@ -57,8 +57,12 @@ class Workspace(ABC):
         """
 
     @abstractmethod
+    def used_below(self, root: int) -> int:
+        """Return how many bytes are in it, by any descriptor of its folder: it may have been closed since."""
+
     def used(self) -> int:
         """Return how many bytes are in it."""
+        return self.used_below(self.root)
 
     def last_used(self) -> int:
         """Return how many bytes are in it, or were when somebody last looked, where looking would take long."""
@@ -71,6 +75,32 @@ class Workspace(ABC):
     @abstractmethod
     def remove(self) -> None:
         """Remove it, with all that is in it, having let go of it; no sandbox may have it any more."""
+
+
+class HandedOut(AbstractContextManager["HandedOut"]):
+    """A workspace as others have it: a descriptor of its folder that stays open though the workspace is closed.
+
+    Args:
+        workspace: The workspace.
+        root: The descriptor, which is closed at the end.
+    """
+
+    def __init__(self, workspace: Workspace, root: int) -> None:
+        self._workspace = workspace
+        self.root = root
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> "HandedOut":
+        """Return one that is handed out, which is a matter of microseconds."""
+        return cls(workspace, os.dup(workspace.root))
+
+    def room(self) -> int | None:
+        """Return how many more bytes may be written, where the kernel sets no bound; blocks while all is looked at."""
+        workspace = self._workspace
+        return None if workspace.hard else max(0, workspace.size - workspace.used_below(self.root))
+
+    def __exit__(self, *_error: object) -> None:
+        os.close(self.root)
 
 
 class ImageWorkspace(Workspace):
@@ -116,9 +146,9 @@ class ImageWorkspace(Workspace):
     def watch(self, box: Box) -> None:
         """See `Workspace.watch`: the kernel does."""
 
-    def used(self) -> int:
-        """See `Workspace.used`."""
-        found = os.statvfs(self.root)
+    def used_below(self, root: int) -> int:
+        """See `Workspace.used_below`."""
+        found = os.statvfs(root)
         return (found.f_blocks - found.f_bfree) * found.f_frsize
 
     def close(self) -> None:
@@ -176,9 +206,9 @@ class FolderWorkspace(Workspace):
         """See `Workspace.last_used`."""
         return self.used() if self._seen is None else self._seen.size
 
-    def used(self) -> int:
-        """See `Workspace.used`."""
-        return hostile_folders.content(self.root).size
+    def used_below(self, root: int) -> int:
+        """See `Workspace.used_below`."""
+        return hostile_folders.content(root).size
 
     def close(self) -> None:
         """See `Workspace.close`."""

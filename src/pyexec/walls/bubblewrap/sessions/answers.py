@@ -26,8 +26,7 @@ def reply(sessions: Sessions, asked: Mapping[str, Any], connection: socket.socke
     try:
         share = sessions.share(folder.path.parent)
         with sessions.workspace(folder) as found:
-            room = None if found.hard else max(0, found.size - found.used())
-            told = {"room": room, "used": share.used, "allowed": share.allowed}
+            told = {"room": found.room(), "used": share.used, "allowed": share.allowed}
             socket.send_fds(connection, [encode(told)], [found.root])
     except PyexecError as error:
         connection.sendall(encode({"refused": error.sentence()}))

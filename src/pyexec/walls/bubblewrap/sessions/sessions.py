@@ -1,7 +1,6 @@
 """All sessions of one keeper: made, entered for a turn, left, ended."""
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -17,20 +16,20 @@ from pyexec.domain.errors import (
 )
 from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.sessions import SessionLimits, ended_error, span
-from pyexec.sandbox.guarding import GuestConnection, Loop, signal_name
+from pyexec.sandbox.guarding import GuestConnection, signal_name
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.folders import Folder
+from pyexec.walls.bubblewrap.sessions.asking import ask
 from pyexec.walls.bubblewrap.sessions.homes import Homes
 from pyexec.walls.bubblewrap.sessions.live import LiveSession
 from pyexec.walls.bubblewrap.sessions.shares import Share, Shares
 from pyexec.walls.bubblewrap.sessions.sitter import Sitter
 from pyexec.walls.bubblewrap.turnstile import Ticket, Turnstile
-from pyexec.walls.bubblewrap.workspaces import Workspace
+from pyexec.walls.bubblewrap.workspaces import HandedOut
 
 ENDED_SECONDS = 2.0
 ENTER_SECONDS = 30.0
-INFO_SECONDS = 5.0
 IDLE_ENOUGH_SECONDS = 60.0
 """A session that was used more recently does not make room for one of somebody else."""
 
@@ -53,6 +52,8 @@ class Sessions:
         self._shares = Shares(limits.workspaces)
         self._lock = threading.Condition()
         self._live: dict[Path, LiveSession] = {}
+        # Those that wait for a sandbox, or whose sandbox is being made.
+        self._coming: set[Path] = set()
         self._sitter: Sitter | None = None
 
     def enter(self, ticket: Ticket, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> LiveSession:
@@ -160,7 +161,7 @@ class Sessions:
                 return {} if live is None else self._describe(live)
             live.busy = True
         self._watching().rise(live)
-        told = _ask(live) if live.connection.is_open else None
+        told = ask(live) if live.connection.is_open else None
         if live.ended is None and live.connection.is_open:
             self.leave(live)
         else:
@@ -169,7 +170,7 @@ class Sessions:
         return {**self._describe(live), "guest": told}
 
     @contextmanager
-    def workspace(self, folder: SessionFolder) -> Generator[Workspace]:
+    def workspace(self, folder: SessionFolder) -> Generator[HandedOut]:
         """Yield the workspace of a session, which may be in use, or have been left by an interpreter that is gone.
 
         Raises:
@@ -177,16 +178,19 @@ class Sessions:
         """
         with self._lock:
             live = self._live.get(folder.path)
-            if live is not None and live.ended is None:
-                # As long as we hold the lock it is not put away.
-                yield live.home.workspace
-                return
+            # As long as we hold the lock it is not put away, and nobody else gets anything.
+            found = HandedOut.of(live.home.workspace) if live is not None and live.ended is None else None
+        if found is not None:
+            with found:
+                yield found
+            return
         if live is not None:
             self._await_gone(live)
         workspace = self._homes.workspace(folder)
         try:
-            folder.forget_size()  # Whoever has it may write; it is measured again by who wants to know.
-            yield workspace
+            self._shares.forget(folder)  # Whoever has it may write; it is measured again by who wants to know.
+            with HandedOut.of(workspace) as found:
+                yield found
         finally:
             workspace.close()
 
@@ -227,9 +231,7 @@ class Sessions:
     def _free(self, folder: Path) -> LiveSession | None:
         """Return the live session of a folder once nobody speaks with it, as taken."""
         with self._lock:
-            freed = self._lock.wait_for(
-                lambda: (live := self._live.get(folder)) is None or not live.busy, ENTER_SECONDS
-            )
+            freed = self._lock.wait_for(lambda: self._is_free(folder), ENTER_SECONDS)
             live = self._live.get(folder)
             if not freed:
                 raise SessionBusyError("Somebody else works in this session for too long.", hint="Try again.")
@@ -237,12 +239,27 @@ class Sessions:
                 live.busy = True
             return live
 
+    def _is_free(self, folder: Path) -> bool:
+        live = self._live.get(folder)
+        return folder not in self._coming and (live is None or not live.busy)
+
     def _await_gone(self, live: LiveSession) -> None:
         with self._lock:
             self._lock.wait_for(lambda: self._live.get(live.folder.path) is not live, ENTER_SECONDS)
 
     def _begin(self, ticket: Ticket, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> LiveSession:
-        self._make_room(folder.path.parent)
+        self._make_room(folder.path)
+        try:
+            live = self._made(ticket, folder, prefix, shared)
+            with self._lock:
+                self._live[folder.path] = live
+            return live
+        finally:
+            with self._lock:
+                self._coming.discard(folder.path)
+                self._lock.notify_all()
+
+    def _made(self, ticket: Ticket, folder: SessionFolder, prefix: Path, shared: Sequence[Folder]) -> LiveSession:
         home = self._turnstile.admit(ticket, lambda room: self._homes.make(folder, prefix, shared, room))
         try:
             lock = folder.begin(self._keeper, prefix)
@@ -254,28 +271,33 @@ class Sessions:
             raise
         for fd in home.box.sandbox.output:
             os.set_blocking(fd, False)
-        live = LiveSession(
+        return LiveSession(
             folder=folder,
             home=home,
             connection=GuestConnection(home.box.sandbox.socket),
             lock=lock,
             prefix=prefix,
         )
-        with self._lock:
-            self._live[folder.path] = live
-        return live
 
-    def _make_room(self, owner: Path) -> None:
-        """See that an owner may have one more; the one that was not used for the longest time makes room."""
+    def _make_room(self, folder: Path) -> None:
+        """See that there may be one more of its owner, which is expected from then on.
+
+        The one that was not used for the longest time makes room.
+        """
+        owner = folder.parent
         while True:
             with self._lock:
+                if folder in self._coming:
+                    raise SessionBusyError("The session is just being started.", hint="Try again.")
                 theirs = [live for live in self._live.values() if live.owner == owner and live.ended is None]
-                if len(theirs) < self._limits.live:
+                there = len(theirs) + sum(coming.parent == owner for coming in self._coming)
+                if there < self._limits.live:
+                    self._coming.add(folder)
                     return
                 idle = self._least_used(theirs, 0.0)
             if idle is None:
                 raise SessionsFullError(
-                    f"{len(theirs)} sessions are at work; at most {self._limits.live} may live.",
+                    f"{there} sessions are at work; at most {self._limits.live} may live.",
                     hint="Wait, or close one.",
                 )
             self.end(idle, f"it made room for another one, idle for {span(_idle(idle))}", only_idle=True)
@@ -359,29 +381,6 @@ def how_it_ended(box: Box) -> str:
     if how.cause is Cause.EXIT:
         return f"exited with code {how.value}"
     return f"crashed: {signal_name(how.value)}"
-
-
-def _ask(live: LiveSession) -> Any:
-    """Have a guest tell about itself; None when it does not answer in time."""
-    loop = Loop()
-    turn = secrets.token_hex(16)
-    live.turns.append(turn)
-    told: list[Any] = []
-
-    def take(frame: dict[str, Any]) -> None:
-        if frame.get("t") == "done" and frame.get("turn") == turn:
-            told.append(frame.get("info"))
-        elif frame.get("t") == "late" and frame.get("turn") in live.turns:
-            live.say_late(frame, len(str(frame)))
-
-    try:
-        live.connection.listen(loop, take, lambda _why: told.append(None))
-        live.connection.send({"op": "info", "turn": turn})
-        loop.run_until(lambda: bool(told), time.monotonic() + INFO_SECONDS)
-        live.connection.leave()
-    finally:
-        loop.close()
-    return told[0] if told else None
 
 
 def _idle(live: LiveSession) -> float:
