@@ -3,6 +3,7 @@
 What this fills are caches and imports; no fork can tell that anything was shown.
 """
 
+import asyncio
 import os
 import sys
 from contextlib import suppress
@@ -20,7 +21,7 @@ _ROUNDS = 20
 def warm(shell: GuestShell) -> None:
     """Run, draw and describe a little of everything; what cannot be done is left for the forks."""
     with rehearsing(shell):
-        for work in (_run, _draw, _describe):
+        for work in (_run, _make_a_loop, _draw, _describe):
             with suppress(Exception):
                 work(shell)
 
@@ -31,6 +32,10 @@ def _run(shell: GuestShell) -> None:
     shell.forget_last_failure()
     shell.text_of({"a": [1]})
     shell.display_formatter.format(1)
+
+
+def _make_a_loop(_shell: GuestShell) -> None:
+    asyncio.new_event_loop().close()
 
 
 def _draw(_shell: GuestShell) -> None:
