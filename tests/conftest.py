@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item.get_closest_marker(marker) is None]
         if marker == "exhaustive":
             _note_left_out(config, len(left_out))
-    items.sort(key=lambda item: "unit" in item.path.parts)
+    items.sort(key=lambda item: "/unit/" in item.nodeid)
 
 
 @pytest.hookimpl(trylast=True)
