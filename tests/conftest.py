@@ -158,8 +158,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Programs can be interrupted as ever, though a shell has what it starts in the background ignore that.
     """
-    if config.pluginmanager.hasplugin("cacheprovider") and not hasattr(config, "workerinput"):
-        keep(KEPT, config.cache.mkdir("."))
+    if not hasattr(config, "workerinput"):
+        if config.pluginmanager.hasplugin("cacheprovider"):
+            keep(KEPT, config.cache.mkdir("."))
+        if config.getoption("numprocesses", None) and config.args == ["tests"]:
+            forks.share()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
