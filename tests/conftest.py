@@ -121,7 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             items[:] = [item for item in items if item.get_closest_marker(marker) is None]
         if marker == "exhaustive":
             _note_left_out(config, len(left_out))
-    items.sort(key=lambda item: "unit" in item.path.parts)
+    items.sort(key=lambda item: "/unit/" in item.nodeid)
 
 
 @pytest.hookimpl(trylast=True)
@@ -158,8 +158,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
     Programs can be interrupted as ever, though a shell has what it starts in the background ignore that.
     """
-    if config.pluginmanager.hasplugin("cacheprovider") and not hasattr(config, "workerinput"):
-        keep(KEPT, config.cache.mkdir("."))
+    if not hasattr(config, "workerinput"):
+        if config.pluginmanager.hasplugin("cacheprovider"):
+            keep(KEPT, config.cache.mkdir("."))
+        if config.getoption("numprocesses", None) and config.args == ["tests"]:
+            forks.share()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

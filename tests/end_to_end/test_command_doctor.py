@@ -1,12 +1,13 @@
 """`pyexec doctor` and `pyexec config`: what a person, or a bug report, gets to see of this machine."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.helpers.commands import Command
-from tests.helpers.homes import processes_of
+from tests.helpers.homes import processes_of, temporary_home
 
 # Many commands, and each is a start of its own.
 
@@ -24,6 +25,15 @@ def doctor(
     said = json.loads(ran.stdout)
     assert said["ok"] is (status == 0)
     return {check["name"]: check for check in said["checks"]}
+
+
+@pytest.fixture(scope="module")
+def run() -> Iterator[Command]:
+    """The command line, on a state folder that nobody has used yet."""
+    with temporary_home(used=False) as home:
+        work = home.parent / "work"
+        work.mkdir()
+        yield Command(home, work)
 
 
 def test_what_works_here_is_found_out_by_trying_and_nothing_of_it_stays(run: Command) -> None:

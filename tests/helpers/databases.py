@@ -17,8 +17,11 @@ from pyexec.storage.database import Database
 from pyexec.storage.opening import database_of
 from pyexec.storage.state_folder import StateFolder
 from tests.helpers.postgres import Postgres
+from tests.helpers.tables import put_tables
 
 KINDS = ("sqlite", "postgresql")
+MOSTLY_SQLITE = ("sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive))
+"""For what uses the database as everybody else does; the tests of the storage itself try each kind every time."""
 _IDENTITY = "0123456789abcdef" * 2
 
 
@@ -67,6 +70,8 @@ class Place:
 def place_of(kind: str, request: pytest.FixtureRequest, root: Path, *, fresh: bool = False) -> Place:
     """Return a place of a kind without records; where it need not be `fresh`, the tables may be there already."""
     if kind == "sqlite":
+        if not fresh and not (root / "pyexec.db").exists():
+            put_tables(root)
         return Place(root)
     server: Postgres = request.getfixturevalue("postgres")
     if fresh:

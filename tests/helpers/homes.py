@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.helpers import forks
 from tests.helpers.processes import eventually
+from tests.helpers.tables import put_tables
 
 UV = Path(sys.prefix) / "bin" / "uv"
 SANDBOX_KEEPER = "pyexec.app.sandbox_keeper"
@@ -35,19 +36,26 @@ class Process:
 
 
 @contextmanager
-def temporary_home() -> Generator[Path]:
-    """Make a state folder with a short path, in a folder of its own; fail when a process of it is left at the end."""
+def temporary_home(*, used: bool = True) -> Generator[Path]:
+    """Make a state folder with a short path, in a folder of its own; fail when a process of it is left at the end.
+
+    One that is `used` has the tables of records already; any other is as on the first day.
+    """
     base = Path(tempfile.mkdtemp(prefix="pe-", dir="/tmp"))
     home = base / "home"
     home.mkdir(mode=0o700)
+    if used:
+        put_tables(home)
     _homes.add(home)
+    clean = False
     try:
         yield home
-        _end_sandbox_keepers(home)
-        require_no_process(home, servers_may_live=False)
+        if _end_sandbox_keepers(home):
+            require_no_process(home, servers_may_live=False)
+        clean = True
     finally:
         _homes.discard(home)
-        for process in processes_of(home):
+        for process in () if clean else processes_of(home):
             _kill(process.pid)
         shutil.rmtree(base, ignore_errors=True)
 
@@ -126,12 +134,17 @@ def keepers_of(home: Path) -> list[int]:
     return [process.pid for process in processes_of(home) if not process.is_server and "keeper" in process.command]
 
 
-def _end_sandbox_keepers(home: Path) -> None:
-    """End those that only wait for more to do; one that still guards something is left for who looks for that."""
-    for process in processes_of(home):
+def _end_sandbox_keepers(home: Path) -> int:
+    """End those that only wait for more to do; one that still guards something is left for who looks for that.
+
+    Returns how many processes of the home there were.
+    """
+    there = processes_of(home)
+    for process in there:
         if process.is_server and SANDBOX_KEEPER in process.command:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGTERM)
+    return len(there)
 
 
 def _holds(pid: int, home: Path) -> bool:

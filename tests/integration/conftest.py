@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.databases import KINDS, Place, place_of
+from tests.helpers.databases import MOSTLY_SQLITE, Place, place_of
 from tests.integration.engine import Engine
 from tests.integration.environments import Gate, UvEngine
 
@@ -30,7 +30,7 @@ def place(state_home: Path) -> Place:
     return Place(state_home)
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=MOSTLY_SQLITE)
 def any_place(request: pytest.FixtureRequest, state_home: Path) -> Place:
     """A state folder with each kind of database."""
     return place_of(request.param, request, state_home)

@@ -22,10 +22,10 @@ from tests.integration.engine import Engine, Server, outcome_of
 
 # How many of each are killed, once and in the long run.
 KILLS = {
-    "once": {"server": 1, "launcher": 1, "keeper": 3, "program": 3},
+    "once": {"server": 1, "launcher": 1, "keeper": 2, "program": 2},
     "long": {"server": 4, "launcher": 3, "keeper": 9, "program": 9},
 }
-EXECUTIONS = {"once": 24, "long": 50}
+EXECUTIONS = {"once": 16, "long": 50}
 LINES = 50
 # The last word is how their children are known, whatever became of their environment and their parents.
 PROGRAM = """

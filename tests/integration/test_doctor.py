@@ -32,15 +32,16 @@ def program(path: Path, text: str) -> Path:
     return path
 
 
-def test_a_state_folder_that_cannot_be_made_or_has_no_room_is_a_failure(state_home: Path, tmp_path: Path) -> None:
+def test_a_state_folder_that_cannot_be_made_or_has_no_room_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "home").mkdir(mode=0o700)
     unusable = {"PYEXEC_HOME": str(tmp_path / "file" / "home")}
-    (check,) = check_state_folder(settings(state_home, unusable))
+    (check,) = check_state_folder(settings(tmp_path, unusable))
     assert (check.status, check.hint) == ("fail", "Set PYEXEC_HOME to a folder that you can write.")
     (check,) = check_state_folder(settings(tmp_path / "new"))
     assert (check.status, check.message) == ("ok", f"{tmp_path}/new is made when it is first used.")
     assert not (tmp_path / "new").exists()
-    found = by_name(*check_state_folder(settings(state_home, {"PYEXEC_FREE_DISK_MB": "1000000000"})))
+    found = by_name(*check_state_folder(settings(tmp_path / "home", {"PYEXEC_FREE_DISK_MB": "1000000000"})))
     assert (found["state folder"].status, found["disk"].status) == ("ok", "fail")
     assert found["database"].message == "It is made when it is first used."
 
@@ -72,12 +73,14 @@ def test_a_uv_that_does_not_work_or_is_too_old_is_told(
 
 
 async def test_when_no_program_can_be_run_it_is_said_why(state_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(state_home))
+    temporary = state_home.parent / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     wrong = settings(state_home, {"PYEXEC_FREE_DISK_MB": "1000000000"})
     check = await check_engine(wrong)
     assert check.status == "fail"
     assert "1000000000 MB are needed" in check.message
-    assert list(state_home.iterdir()) == []
+    assert list(temporary.iterdir()) == []
 
 
 @pytest.mark.needs_uv

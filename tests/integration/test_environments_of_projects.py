@@ -84,7 +84,16 @@ async def test_the_environment_that_a_script_in_a_project_runs_in(uv_engine: UvE
         assert uv_engine.prepared(changed) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("nothing", marks=pytest.mark.exhaustive),
+        "virtual environment",
+        pytest.param("pyproject", marks=pytest.mark.exhaustive),
+        pytest.param("lock", marks=pytest.mark.exhaustive),
+        "workspace",
+    ],
+)
 async def test_without_uv_it_is_python_on_the_path_whatever_the_project_has(uv_engine: UvEngine, kind: str) -> None:
     folder = make(kind, uv_engine.directory / "p", really=False)
     before = listing(uv_engine.directory)
@@ -181,14 +190,17 @@ async def test_a_broken_virtual_environment_is_passed_over(uv_engine: UvEngine) 
 @pytest.mark.parametrize(
     "content",
     [
-        "[tool.ruff]\nline-length = 100\n",
-        "[project]\nname = 'x'\nversion = '1'\ndependencies = ['iniconfig']\n",
-        "[project]\nname = 'x'\ndynamic = ['version', 'dependencies']\n[build-system]\nrequires = ['setuptools']\n",
-        "[project\n",
-        "[tool.uv]\nrequired-version = '>=99'\n",
-        "[tool.uv]\nmanaged = 3\n",
+        pytest.param("[tool.ruff]\nline-length = 100\n", id="no-project", marks=pytest.mark.exhaustive),
+        pytest.param("[project]\nname = 'x'\nversion = '1'\ndependencies = ['iniconfig']\n", id="project"),
+        pytest.param(
+            "[project]\nname = 'x'\ndynamic = ['version', 'dependencies']\n[build-system]\nrequires = ['setuptools']\n",
+            id="dynamic",
+            marks=pytest.mark.exhaustive,
+        ),
+        pytest.param("[project\n", id="damaged"),
+        pytest.param("[tool.uv]\nrequired-version = '>=99'\n", id="other-uv", marks=pytest.mark.exhaustive),
+        pytest.param("[tool.uv]\nmanaged = 3\n", id="wrong-type", marks=pytest.mark.exhaustive),
     ],
-    ids=["no-project", "project", "dynamic", "damaged", "other-uv", "wrong-type"],
 )
 async def test_inline_code_is_untouched_by_the_project_around_it(
     uv_engine: UvEngine, tmp_path: Path, content: str

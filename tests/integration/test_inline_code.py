@@ -88,7 +88,9 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=list(pythons()))
+@pytest.fixture(
+    params=[name if name in few_pythons() else pytest.param(name, marks=pytest.mark.exhaustive) for name in pythons()]
+)
 def python(request: pytest.FixtureRequest) -> Path:
     return pythons()[request.param]
 

@@ -21,7 +21,7 @@ def request(**values: Any) -> ExecutionRequest:
     return ExecutionRequest(use_uv=False, **values)
 
 
-@pytest.mark.parametrize("code", [0, 1, 3, 255])
+@pytest.mark.parametrize("code", [0, *(pytest.param(code, marks=pytest.mark.exhaustive) for code in (1, 3)), 255])
 async def test_an_exit_code_is_the_programs_own(engine: Engine, code: int) -> None:
     execution = await engine.run(f"import sys; print('out'); print('err', file=sys.stderr); sys.exit({code})")
 
@@ -33,7 +33,14 @@ async def test_an_exit_code_is_the_programs_own(engine: Engine, code: int) -> No
 
 
 @pytest.mark.case("B010")
-@pytest.mark.parametrize("name", ["SIGSEGV", "SIGKILL", "SIGTERM", "SIGUSR1", "SIGXCPU"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "SIGSEGV",
+        "SIGKILL",
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("SIGTERM", "SIGUSR1", "SIGXCPU")),
+    ],
+)
 async def test_a_program_ended_by_a_signal_is_failed_with_128_more_and_its_name(engine: Engine, name: str) -> None:
     execution = await engine.run(f"import os, signal; print('x', flush=True); os.kill(os.getpid(), signal.{name})")
 

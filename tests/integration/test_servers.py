@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pyexec.domain.executions import Execution
-from tests.helpers.databases import Place, place_of
+from tests.helpers.databases import MOSTLY_SQLITE, Place, place_of
 from tests.helpers.processes import alive, belonging_to, eventually
 from tests.integration.engine import Engine, Server, outcome_of, server
 
@@ -28,7 +28,7 @@ STEADY = (
 )
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.exhaustive)])
+@pytest.fixture(params=MOSTLY_SQLITE)
 def place(request: pytest.FixtureRequest, state_home: Path) -> Place:
     return place_of(request.param, request, state_home)
 
@@ -191,7 +191,7 @@ def quick_python(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("count", "executions"), [(4, 40), pytest.param(8, 160, marks=pytest.mark.exhaustive)], ids=["some", "many"]
+    ("count", "executions"), [(3, 24), pytest.param(8, 160, marks=pytest.mark.exhaustive)], ids=["some", "many"]
 )
 def test_servers_run_many_executions_without_getting_in_each_others_way(
     make_server: MakeServer, place: Place, quick_python: Path, count: int, executions: int

@@ -25,7 +25,7 @@ FOR_ROOM = "queued: waits for room for one more sandbox, "
 
 
 @pytest.fixture(scope="module")
-def engine(module_home: Path) -> Iterator[SandboxEngine]:
+def engine(module_home: Path, kept_environments: None) -> Iterator[SandboxEngine]:
     with SandboxEngine(module_home, **ROOM_FOR_ONE) as made:
         yield made
 

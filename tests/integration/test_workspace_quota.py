@@ -18,7 +18,7 @@ FILL = "open('{}', 'wb').write(bytes({} << 20)); 'filled'"
 
 
 @pytest.fixture(scope="module")
-def engine(module_home: Path) -> Iterator[SandboxEngine]:
+def engine(module_home: Path, kept_environments: None) -> Iterator[SandboxEngine]:
     with SandboxEngine(module_home, **SETTINGS, sandbox_workspace=16, sessions_workspace=20) as made:
         yield made
 

@@ -12,7 +12,7 @@ from tests.helpers.over_http import Server, serve
 @pytest.fixture(scope="package")
 async def shared(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
     """The server of all files that set nothing for theirs."""
-    with temporary_home() as home:
+    with temporary_home(used=False) as home:
         async with serve(home, options=["--toolsets", "core,jobs"], env={"PYEXEC_HTTP_BODY_MB": "5"}) as server:
             yield server
 

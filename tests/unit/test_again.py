@@ -146,7 +146,7 @@ def test_long():
 """
 
 
-@pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.parametrize("workers", [pytest.param("0", marks=pytest.mark.exhaustive), "1"])
 def test_long_proofs_are_left_out_and_said_to_be_unless_they_are_asked_for(folder: Path, workers: str) -> None:
     tests = Path(__file__).parents[1]
     (folder / "conftest.py").write_text("from tests.conftest import *\nfrom tests.conftest import _left_out\n")

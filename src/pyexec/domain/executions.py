@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from pyexec.domain.strategies import Strategy
+
 State = Literal["pending", "running", "completed", "failed", "cancelled", "timed_out", "lost"]
 OutcomeKind = Literal[
     "exited",
@@ -17,7 +19,6 @@ OutcomeKind = Literal[
     "timed_out",
     "lost",
 ]
-Strategy = Literal["uv-run", "system-python"]
 StreamName = Literal["stdout", "stderr"]
 
 STATES: tuple[State, ...] = get_args(State)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-MEGABYTE = 1024 * 1024
+from pyexec.domain.sizes import MEGABYTE
+
 DAY = 24 * 3600.0
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pyexec.domain.limits import MEGABYTE
+from pyexec.domain.sizes import MEGABYTE
 
 Source = Literal["index", "urls", "paths", "other-indexes"]
 

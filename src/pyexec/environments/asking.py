@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pyexec.domain.executions import Strategy
+from pyexec.domain.strategies import Strategy
 from pyexec.environments.store import Environment
 
 

@@ -7,7 +7,8 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
-from pyexec.domain.executions import State, Strategy
+from pyexec.domain.executions import State
+from pyexec.domain.strategies import Strategy
 
 
 def _is_none(value: object) -> bool:

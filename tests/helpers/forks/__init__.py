@@ -2,7 +2,8 @@
 
 Each command is a process of its own as ever, with its own arguments, variables, folder and streams; only what Python
 does before the first line of a command is done once. With TESTS_START_AFRESH=1 every command is started as people
-start it, which the tests of the entry points always do.
+start it, which the tests of the entry points always do. Workers of xdist share the process of their controller when
+all tests run.
 """
 
 import os
@@ -17,6 +18,8 @@ HERE = Path(__file__).parent
 PYEXEC = Path(sys.prefix) / "bin" / "pyexec"
 EXIT_SECONDS = 60.0
 
+_SHARED = "TESTS_FORKS"
+
 _running: "tuple[subprocess.Popen[bytes], tempfile.TemporaryDirectory[str]] | None" = None
 
 
@@ -24,24 +27,33 @@ def pyexec() -> list[str]:
     """Return what to start for `pyexec`; the process that forks is started when it is first needed."""
     if os.environ.get("TESTS_START_AFRESH") == "1":
         return [str(PYEXEC)]
-    return [sys.executable, "-I", "-S", str(HERE / "client.py"), _socket(), str(PYEXEC)]
+    path = (_folder() or _start()) / "socket"
+    eventually(path.exists)
+    return [sys.executable, "-I", "-S", str(HERE / "client.py"), str(path), str(PYEXEC)]
+
+
+def share() -> None:
+    """Start the process that forks for all processes that are started from here on, until `close`."""
+    os.environ[_SHARED] = str(_start())
 
 
 def stood_for(pid: int) -> int | None:
     """Return which process a process stands for, when it is one of those that hand everything over to another."""
-    if _running is None:
+    folder = _folder()
+    if folder is None:
         return None
     try:
-        return int((Path(_running[1].name) / str(pid)).read_text("ascii"))
+        return int((folder / str(pid)).read_text("ascii"))
     except (OSError, ValueError):
         return None
 
 
 def close() -> None:
-    """End the process that forks, when there is one."""
+    """End the process that forks, when this process has started one."""
     global _running
     if _running is None:
         return
+    os.environ.pop(_SHARED, None)
     process, folder = _running
     _running = None
     assert process.stdin is not None
@@ -50,12 +62,16 @@ def close() -> None:
     folder.cleanup()
 
 
-def _socket() -> str:
+def _folder() -> Path | None:
+    shared = os.environ.get(_SHARED)
+    if shared:
+        return Path(shared)
+    return None if _running is None else Path(_running[1].name)
+
+
+def _start() -> Path:
     global _running
-    if _running is None:
-        folder = tempfile.TemporaryDirectory(prefix="pe-forks-", dir="/tmp")
-        path = Path(folder.name) / "socket"
-        process = subprocess.Popen([sys.executable, str(HERE / "server.py"), str(path)], stdin=subprocess.PIPE)
-        _running = process, folder
-        eventually(path.exists)
-    return str(Path(_running[1].name) / "socket")
+    folder = tempfile.TemporaryDirectory(prefix="pe-forks-", dir="/tmp")
+    command = [sys.executable, str(HERE / "server.py"), str(Path(folder.name) / "socket")]
+    _running = subprocess.Popen(command, stdin=subprocess.PIPE), folder
+    return Path(folder.name)

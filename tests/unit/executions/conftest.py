@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.databases import KINDS, Place, databases_closed, place_of
+from tests.helpers.databases import MOSTLY_SQLITE, Place, databases_closed, place_of
 from tests.unit.executions.world import World
 
 
@@ -13,7 +13,7 @@ def close_databases() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=MOSTLY_SQLITE)
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A state folder without records."""
     return place_of(request.param, request, tmp_path)

@@ -6,8 +6,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyexec.domain.limits import MEGABYTE
 from pyexec.domain.packages import PackageSettings
+from pyexec.domain.sizes import MEGABYTE
 
 # Scripts to start and headers to compile with are of no use in a sandbox; the lock is uv's own.
 _LEFT_OUT = ("bin", "include", ".lock")

@@ -1,0 +1,3 @@
+"""Sizes, in bytes."""
+
+MEGABYTE = 1024 * 1024
