@@ -20,8 +20,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -130,6 +130,7 @@ class Channel:
         self._lock = threading.RLock()
         self._acknowledged = threading.Semaphore(0)
         self._waiting_for = -1
+        self._is_muted = False
         self._reader: Reader | None = None
         self._being_alone = _Block(self._keep_others_away, self._let_others_in)
         os.register_at_fork(after_in_child=self._forget)
@@ -147,7 +148,7 @@ class Channel:
         """Send a frame. Where nobody listens any more it is lost, as this process soon is."""
         frame = protocol.encode(message)
         with self._interrupts.shielded(), self._lock:
-            if self._socket is not None:
+            if self._socket is not None and not self._is_muted:
                 try:
                     self._socket.sendall(frame)
                 except OSError:
@@ -178,6 +179,19 @@ class Channel:
     def request(self) -> "dict[str, Any]":
         """Return the next request; from the main thread, which then has a turn or nothing to do."""
         return self._reading.request()
+
+    def waits_for(self, seconds: float) -> bool:
+        """Tell whether no request came in that time; from the main thread, between two turns."""
+        return self._reading.waits_for(seconds)
+
+    @contextmanager
+    def muted(self) -> Generator[None]:
+        """Send nothing."""
+        self._is_muted = True
+        try:
+            yield
+        finally:
+            self._is_muted = False
 
     def begin_turn(self) -> None:
         """Have interrupts and acknowledgements be taken while this thread is busy."""

@@ -23,6 +23,7 @@ from pyexec_guest.packages import AddedPackages
 from pyexec_guest.shell.installing import refuse_pip
 from pyexec_guest.shell.interpreter import GuestShell, Ran
 from pyexec_guest.shell.programs import Program
+from pyexec_guest.shell.rehearsal import rehearsing
 from pyexec_guest.shell.spawning import Spawning
 from pyexec_guest.streams import Streams
 from pyexec_guest.text import clip, describe
@@ -31,6 +32,8 @@ from pyexec_guest.variables import set_variables
 LATE_FRAMES = 1000
 INTERNAL_CODE = 70
 NAMED = 5
+IDLE_SECONDS = 0.05
+"""How long a sandbox is without a request before it is taken for one that is kept ready, which has time."""
 
 
 class Prepared:
@@ -126,6 +129,9 @@ class Loop:
                 "ipython": self._prepared.ipython,
             }
         )
+        self._get_ready()
+        if self._prepared.added is not None and self._channel.waits_for(IDLE_SECONDS):
+            self._rehearse()
         while True:
             self._get_ready()
             request = self._channel.request()
@@ -143,6 +149,12 @@ class Loop:
         self._interrupts.install()
         self._shell.get_ready()
         self._streams.get_ready()
+
+    def _rehearse(self) -> None:
+        """Go through a turn ahead of the first one: this process has still to copy the memory that it changes."""
+        with rehearsing(self._shell), self._channel.muted():
+            self._run(Turn(""), {"code": "1 + 1"})
+        self._turns, self._last = 0, None
 
     # -- what arrives, on a thread of its own ----------------------------------------------------------------------
 

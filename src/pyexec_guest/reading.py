@@ -53,6 +53,12 @@ class Reader:
                     self._take(message)
         return self._requests.get()
 
+    def waits_for(self, seconds: float) -> bool:
+        """Wait for a request; tell whether none came in that time. Between two turns."""
+        asked = select.poll()
+        asked.register(self._connection.fileno(), _IN)
+        return self._requests.empty() and not asked.poll(seconds * 1000)
+
     def begin(self) -> None:
         """Have the thread read, while the calling one does something else."""
         if self._turns is not None:

@@ -3,6 +3,7 @@
 What this fills are caches and imports; no fork can tell that anything was shown.
 """
 
+import asyncio
 import os
 import sys
 from contextlib import suppress
@@ -10,25 +11,31 @@ from typing import Any
 
 from pyexec_guest.displays import charts, figures, tables
 from pyexec_guest.shell.interpreter import GuestShell
+from pyexec_guest.shell.rehearsal import rehearsing
 
-_CELL = "def f(n):\n    return [n]\nx = f(1)"
+_CELLS = ("1 + 1", "def f(n):\n    return [n]\nx = f(1)", "x", "1 / 0", "async def g():\n    return 1\n'a'", "%pwd")
+_ROUNDS = 20
+"""How often a cell is run: the interpreter makes code that it has run some times faster, and it does so in place."""
 
 
 def warm(shell: GuestShell) -> None:
     """Run, draw and describe a little of everything; what cannot be done is left for the forks."""
-    names = dict(shell.user_ns)
-    for work in (_run, _draw, _describe):
-        with suppress(Exception):
-            work(shell)
-    for name in set(shell.user_ns) - set(names):
-        del shell.user_ns[name]
-    shell.user_ns.update(names)
+    with rehearsing(shell):
+        for work in (_run, _make_a_loop, _draw, _describe):
+            with suppress(Exception):
+                work(shell)
 
 
 def _run(shell: GuestShell) -> None:
-    shell.run_cell(_CELL, store_history=False)
+    for cell in _CELLS * _ROUNDS:
+        shell.run(cell)
+    shell.forget_last_failure()
     shell.text_of({"a": [1]})
     shell.display_formatter.format(1)
+
+
+def _make_a_loop(_shell: GuestShell) -> None:
+    asyncio.new_event_loop().close()
 
 
 def _draw(_shell: GuestShell) -> None:

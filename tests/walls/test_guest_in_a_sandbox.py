@@ -246,7 +246,8 @@ def test_whatever_it_does_it_is_interrupted_at_once_and_keeps_its_state(guest: B
         assert (cell.turn.status, cell.failure.type) == ("interrupted", "KeyboardInterrupt"), code
         assert guest.run("x + 1").value == "42"
     assert min(took) < 0.3  # The promise itself; the best, so that a busy machine does not break it.
-    assert guest.run("!ps -e -o comm= | grep -c sleep").stdout in ("0\n", "")
+    # One that has just been ended is seen until it is reaped.
+    assert any(guest.run("!ps -e -o comm= | grep -c sleep").stdout in ("0\n", "") for _ in range(20))
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

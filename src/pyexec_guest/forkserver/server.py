@@ -13,7 +13,7 @@ from typing import Any
 
 from pyexec_guest.confine import privileges, seccomp
 from pyexec_guest.confine.kernel import CLONE_NEWPID, close_from, setns, unshare
-from pyexec_guest.forkserver import pages
+from pyexec_guest.forkserver import pages, randomness
 from pyexec_guest.forkserver.child import Belongings, enter
 from pyexec_guest.orders import (
     MOST_DESCRIPTORS,
@@ -84,6 +84,8 @@ def _prepare(guest: str, modules: "Sequence[str]") -> Belongings:
     prepare: Callable[[], None] | None = getattr(run, "prepare", None)
     if prepare is not None:
         prepare()
+    # Each fork does this for itself. Done once before, it need not begin there with all that OpenSSL has to set up.
+    randomness.begin_anew()
     _check_single_threaded(guest)
     machine = seccomp.this_machine()
     return Belongings(

@@ -189,7 +189,7 @@ class GuestShell(InteractiveShell):
     def _run(self, work: "Callable[[], BaseException | None]") -> Ran:
         self._ran = ran = Ran()
         self._errors = []
-        self._forget_last_failure()
+        self.forget_last_failure()
         self._command_code = 0
         error: BaseException | None
         try:
@@ -248,7 +248,7 @@ class GuestShell(InteractiveShell):
         ran.exit_code = 130 if isinstance(error, KeyboardInterrupt) else 1
         ran.failure = failure_of(error)
 
-    def _forget_last_failure(self) -> None:
+    def forget_last_failure(self) -> None:
         """Let go of the last exception, which holds on to every local variable it passed."""
         # Since Python 3.13 its frames are in a circle that only the collector would break, some time.
         if self._trace is not None:
