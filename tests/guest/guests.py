@@ -137,7 +137,7 @@ class Driven:
 class Guest(Driven):
     """A guest in a process of its own."""
 
-    def __init__(self, python: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(self, python: Path, env: Mapping[str, str] | None = None, main: Path | str = GUEST_MAIN) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         self.files = self.folder / "files"
         self.work = self.folder / "work"
@@ -146,7 +146,7 @@ class Guest(Driven):
         ours, theirs = socket.socketpair()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PYEXEC"))}
         self.process = subprocess.Popen(
-            [python, GUEST_MAIN],
+            [python, main],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

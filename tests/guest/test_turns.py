@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import anyio
 import pytest
@@ -132,3 +133,27 @@ def test_versions_must_agree() -> None:
         with pytest.raises(GuestGoneError, match="version"):
             anyio.run(GuestChannel(ours, lambda: (0, 0)).hello)
     ours.close()
+
+
+_KEPT_READY = """
+import os, sys
+sys.path.append({own!r})
+from pyexec_guest import channel, loop
+channel.Channel.waits_for = lambda *_: True
+loop.serve_prepared(int(os.environ.pop("PYEXEC_CHANNEL")), loop.prepare(), lambda: None)
+"""
+
+
+def test_what_one_that_is_kept_ready_does_ahead_leaves_no_trace(guest_python: Path, tmp_path: Path) -> None:
+    main = tmp_path / "main.py"
+    main.write_text(_KEPT_READY.format(own=str(Path(GUEST_MAIN).parents[1])), encoding="utf-8")
+    guest = Guest(guest_python, main=main)
+    try:
+        assert (guest.info()["turns"], guest.info()["variables"]) == (0, [])
+        code = "cell = len(In), _, __, _i, get_ipython().execution_count\ncell, [n for n in globals() if n[:2] == '_i']"
+        first = guest.run(code)
+        assert first.value == "((2, '', '', '', 2), ['_ih', '_i', '_ii', '_iii', '_i1'])"
+        assert (first.stdout, first.stderr, guest.late, guest.info()["turns"]) == ("", "", [], 1)
+        assert guest.interrupted("print('ready', flush=True)\nwhile True: pass").turn.status == "interrupted"
+    finally:
+        guest.close()

@@ -131,6 +131,20 @@ def test_workers_find_what_was_defined(new_guest: Callable[[], BoxedGuest]) -> N
     assert [guest.run(code.format(way)).stdout for way in ("spawn", "fork")] == ["[2]\n", "[2]\n"]
 
 
+def test_the_first_cell_finds_no_trace_of_any_before_it(new_guest: Callable[[], BoxedGuest]) -> None:
+    guest = new_guest()
+    assert guest.info()["variables"] == []
+    code = """
+import linecache, sys
+cells = [name for name in linecache.cache if name.startswith('<cell')]
+own = sorted(name for name in globals() if name.startswith('_i') or name in ('x', 'f', 'g'))
+(len(In), _, __, _i, _ii, own, cells, get_ipython().execution_count, getattr(sys, 'last_exc', None))
+"""
+    cell = guest.run(code)
+    told = (2, "", "", "", "", ["_i", "_i1", "_ih", "_ii", "_iii"], ["<cell 1>"], 2, None)
+    assert ast.literal_eval(cell.value or "") == told
+
+
 def test_two_forks_have_no_randomness_in_common(new_guest: Callable[[], BoxedGuest]) -> None:
     code = """
 import multiprocessing, os, random, secrets, ssl, tempfile, uuid, numpy

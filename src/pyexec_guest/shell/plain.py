@@ -44,6 +44,8 @@ class PlainCells:
         self._callbacks: dict[str, list[Any]] = shell.events.callbacks
         self._transformers: Any = shell.input_transformer_manager
         self._prefilter: Any = shell.prefilter_manager
+        # IPython 8 counts a cell when it has run, IPython 9 when it begins.
+        self._counts_first = shell.displayhook.prompt_count != shell.execution_count
         self._made_with = [list(one) for one in self._lists()]
 
     def text_of(self, raw: str) -> "str | None":
@@ -65,7 +67,8 @@ class PlainCells:
         """Run a cell and store it in the history; return what it raised."""
         shell = self._shell
         number = shell.execution_count
-        shell.execution_count = number + 1
+        if self._counts_first:
+            shell.execution_count = number + 1
         shell.events.trigger("pre_execute")
         error: BaseException | None
         try:
@@ -77,6 +80,8 @@ class PlainCells:
                     error = self._run(cell, name)
         except BaseException as escaped:  # noqa: BLE001 - an interrupt between two steps of ours
             error = escaped
+        if not self._counts_first:
+            shell.execution_count = number + 1
         shell.last_execution_succeeded = error is None
         shell.events.trigger("post_execute")
         if self._callbacks["post_run_cell"]:
