@@ -19,6 +19,7 @@ from pathlib import Path
 import burst
 import environments
 import exchange
+import guest
 import hello
 import help as help_text
 import imports
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Figure]]] = {
     "listing": listing.measure,
     "records": records.measure,
     "burst": burst.measure,
+    "guest": guest.measure,
     "sandboxes": sandboxes.measure,
     "sessions": sessions.measure,
     "tokens": tokens.measure,
