@@ -3,7 +3,7 @@
 from pyexec_guest.orders import MOST_FOLDERS, NAMED, PACKAGES, PLACES, WORKSPACE, News, Order, Report, is_name, is_place
 from pyexec_guest.outside.forks import Entrances, ForkServer, ForkServerGoneError, NotMadeError, Sandbox
 from pyexec_guest.outside.groups.choice import find_groups
-from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Usage
+from pyexec_guest.outside.groups.model import Group, GroupLimits, Groups, NoGroupsError, NoRoomError, Spent, Usage
 from pyexec_guest.outside.groups.sight import Sight
 from pyexec_guest.outside.groups.watched import Groups as WatchedGroups
 from pyexec_guest.outside.plan import Plan, Program, Users
@@ -30,6 +30,7 @@ __all__ = [
     "Report",
     "Sandbox",
     "Sight",
+    "Spent",
     "Usage",
     "Users",
     "WatchedGroups",

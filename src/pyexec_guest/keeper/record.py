@@ -7,6 +7,7 @@ from typing import Any
 STARTED = "started.json"
 OUTCOME = "outcome.json"
 RESERVE_BYTES = 16 * 1024
+_CAN_ALLOCATE = hasattr(os, "posix_fallocate")
 
 
 class Record:
@@ -16,7 +17,10 @@ class Record:
         self._folder = os.fspath(folder)
         for name in (OUTCOME,) if has_begun else (STARTED, OUTCOME):
             with open(self._part(name), "wb", opener=_private) as file:
-                file.write(b" " * RESERVE_BYTES)
+                if _CAN_ALLOCATE:
+                    os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+                else:
+                    file.write(b" " * RESERVE_BYTES)
 
     def started(self, value: "dict[str, Any]") -> None:
         """Write that it has begun."""

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pyexec.domain.errors import SandboxNotMadeError
 from pyexec.domain.limits import SandboxLimits
-from pyexec.sandbox.forks import Entrances, ForkServer, Group, NotMadeError, Order, Sandbox, Usage
+from pyexec.sandbox.forks import Entrances, ForkServer, Group, NotMadeError, Order, Sandbox, Spent, Usage
 
 READY_SECONDS = 20.0
 FORK_SECONDS = 20.0
@@ -82,6 +82,12 @@ class Box:
         if self.group is None or self._closed:
             return None
         return self.group.usage()
+
+    def spent(self) -> Spent | None:
+        """Return what it has used up to now; None where there are no control groups, or it is closed."""
+        if self.group is None or self._closed:
+            return None
+        return self.group.spent()
 
     def interrupt(self) -> None:
         """Interrupt what its guest is doing, as Ctrl-C would."""

@@ -13,7 +13,7 @@ from typing import Any
 from pyexec.domain.errors import PyexecError, WallUnavailableError
 from pyexec.domain.limits import MEGABYTE
 from pyexec.processes.programs import Program
-from pyexec.sandbox.forks import Usage as BoxUsage
+from pyexec.sandbox.forks import Spent
 from pyexec.sandbox.guarding import (
     PREPARED,
     Ending,
@@ -168,7 +168,7 @@ class SandboxGuard(Guarding):
             os.set_blocking(fd, False)
             pump.attach(os.dup(fd))
         ended = self._when_readable(box.sandbox.news)
-        before = box.usage()
+        before = box.spent()
         link = GuestLink(
             self.loop,
             self.folder,
@@ -233,7 +233,7 @@ class SandboxGuard(Guarding):
             ticket.give_up()
         return waiting.take()
 
-    def _until_ended(self, stay: Stay, ended: list[bool], link: GuestLink, before: BoxUsage | None) -> Ending:
+    def _until_ended(self, stay: Stay, ended: list[bool], link: GuestLink, before: Spent | None) -> Ending:
         box = stay.box
         timeout: float = self.orders["timeout"]
         deadline = time.monotonic() + timeout if timeout else None
@@ -259,8 +259,8 @@ class SandboxGuard(Guarding):
         self._note_usage(box, ending, before)
         return ending
 
-    def _note_usage(self, box: Box, ending: Ending, before: BoxUsage | None) -> None:
-        usage = box.usage()
+    def _note_usage(self, box: Box, ending: Ending, before: Spent | None) -> None:
+        usage = box.spent()
         if usage is None:
             return
         used = usage.cpu_seconds, usage.user_seconds, usage.system_seconds

@@ -22,6 +22,8 @@ START_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
 ASK_SECONDS = 30.0
 ATTEMPTS = 2
+MOST_SPARE = 4
+"""To so many keepers a connection is held ahead; they hang up where none is used for half a minute."""
 
 
 class BubblewrapWall:
@@ -41,6 +43,7 @@ class BubblewrapWall:
         self._program = program
         self._lock = threading.Lock()
         self._staying: socket.socket | None = None
+        self._spare: dict[Path | None, socket.socket] = {}
 
     def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
         """See `Wall.launch`.
@@ -62,19 +65,49 @@ class BubblewrapWall:
 
     def begin(self, launch: Launch) -> KeeperConnection | None:
         """See `Wall.begin`."""
-        connection = self._try_connect(launch.keeper)
+        connection = self._take_spare(launch.keeper) or self._try_connect(launch.keeper)
         if connection is None:
             return None
         try:
             connection.sendall(b"t")
-            return ask_to_begin(connection, launch)
+            keeper = ask_to_begin(connection, launch)
         except OSError:  # It was just about to leave.
             connection.close()
             return None
+        self._leave_spare(launch.keeper)
+        return keeper
+
+    def _take_spare(self, keeper: Path | None) -> socket.socket | None:
+        """Return a connection that was made ahead, if its keeper still waits for the first word."""
+        with self._lock:
+            spare = self._spare.pop(keeper, None)
+        if spare is None:
+            return None
+        try:
+            spare.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return spare
+        except OSError:
+            pass
+        spare.close()
+        return None
+
+    def _leave_spare(self, keeper: Path | None) -> None:
+        """Connect for the next turn, while the guest of this one works."""
+        spare = self._try_connect(keeper)
+        with self._lock:
+            if spare is not None and keeper not in self._spare and len(self._spare) < MOST_SPARE:
+                self._spare[keeper] = spare
+                return
+        if spare is not None:
+            spare.close()
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""
         with self._lock:
+            for spare in self._spare.values():
+                spare.close()
+            self._spare.clear()
             if self._staying is not None:
                 self._staying.close()
                 self._staying = None

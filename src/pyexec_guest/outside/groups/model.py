@@ -68,6 +68,17 @@ class Usage:
     throttled: int
 
 
+@dataclass(frozen=True)
+class Spent:
+    """What of `Usage` only ever grows."""
+
+    peak_memory: int
+    out_of_memory: int
+    cpu_seconds: float
+    user_seconds: float
+    system_seconds: float
+
+
 class Group(Protocol):
     """What holds one sandbox to its limits."""
 
@@ -99,6 +110,10 @@ class Group(Protocol):
 
     def usage(self) -> Usage:
         """Return what it uses and has used."""
+        ...
+
+    def spent(self) -> Spent:
+        """Return what it has used up to now, for which less has to be looked at."""
         ...
 
     def members(self) -> "list[int]":

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from pyexec_guest.outside.groups import files
-from pyexec_guest.outside.groups.model import GroupLimits, NoGroupsError, Usage, admit
+from pyexec_guest.outside.groups.model import GroupLimits, NoGroupsError, Spent, Usage, admit
 
 CONTROLLERS = ("memory", "pids", "cpu")
 ACCOUNTING = "cpuacct"
@@ -66,6 +66,19 @@ class Group:
             user_seconds=_seconds(accounting, "cpuacct.usage_user"),
             system_seconds=_seconds(accounting, "cpuacct.usage_sys"),
             throttled=files.fields(self._folders["cpu"], "cpu.stat").get("nr_throttled", 0),
+        )
+
+    def spent(self) -> Spent:
+        """See `model.Group`."""
+        memory = self._folders["memory"]
+        accounting = self._folders.get(ACCOUNTING)
+        user, system = _seconds(accounting, "cpuacct.usage_user"), _seconds(accounting, "cpuacct.usage_sys")
+        return Spent(
+            peak_memory=files.number(memory, "memory.max_usage_in_bytes"),
+            out_of_memory=files.fields(memory, "memory.oom_control").get("oom_kill", 0),
+            cpu_seconds=user + system or _seconds(accounting, "cpuacct.usage"),
+            user_seconds=user,
+            system_seconds=system,
         )
 
     def members(self) -> "list[int]":

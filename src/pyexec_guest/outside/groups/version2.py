@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from pyexec_guest.outside.groups import files
 from pyexec_guest.outside.groups.delegation import CONTROLLERS
-from pyexec_guest.outside.groups.model import GroupLimits, NoGroupsError, Usage, admit
+from pyexec_guest.outside.groups.model import GroupLimits, NoGroupsError, Spent, Usage, admit
 
 PERIOD_MICROSECONDS = 100_000
 _LEAST_QUOTA = 1000
@@ -54,18 +54,29 @@ class Group:
 
     def usage(self) -> Usage:
         """See `model.Group`."""
-        memory = files.number(self._folder, "memory.current")
         out_of_memory = files.fields(self._folder, "memory.events").get("oom_kill", 0)
         cpu = files.fields(self._folder, "cpu.stat")
         return Usage(
-            memory=memory,
-            peak_memory=self._highest(memory, out_of_memory=bool(out_of_memory)),
+            memory=files.number(self._folder, "memory.current"),
+            peak_memory=self._highest(out_of_memory=bool(out_of_memory)),
             out_of_memory=out_of_memory,
             processes=files.number(self._folder, "pids.current"),
             cpu_seconds=cpu.get("usage_usec", 0) / _MICROSECONDS,
             user_seconds=cpu.get("user_usec", 0) / _MICROSECONDS,
             system_seconds=cpu.get("system_usec", 0) / _MICROSECONDS,
             throttled=cpu.get("nr_throttled", 0),
+        )
+
+    def spent(self) -> Spent:
+        """See `model.Group`."""
+        out_of_memory = files.fields(self._folder, "memory.events").get("oom_kill", 0)
+        cpu = files.fields(self._folder, "cpu.stat")
+        return Spent(
+            peak_memory=self._highest(out_of_memory=bool(out_of_memory)),
+            out_of_memory=out_of_memory,
+            cpu_seconds=cpu.get("usage_usec", 0) / _MICROSECONDS,
+            user_seconds=cpu.get("user_usec", 0) / _MICROSECONDS,
+            system_seconds=cpu.get("system_usec", 0) / _MICROSECONDS,
         )
 
     def members(self) -> "list[int]":
@@ -85,10 +96,11 @@ class Group:
         """See `model.Group`."""
         return files.remove(self._folder, time.monotonic() + files.REMOVE_SECONDS)
 
-    def _highest(self, memory: int, *, out_of_memory: bool) -> int:
+    def _highest(self, *, out_of_memory: bool) -> int:
         try:
             return files.number(self._folder, _PEAK)
         except OSError:  # Before Linux 5.19: what has been seen, and the limit where that was reached.
+            memory = files.number(self._folder, "memory.current")
             self._peak = max(self._peak, memory, self.limits.memory if out_of_memory else 0)
             return self._peak
 

@@ -9,7 +9,7 @@ import threading
 import time
 from contextlib import suppress
 
-from pyexec_guest.outside.groups.model import WAIVED, GroupLimits, Usage, admit
+from pyexec_guest.outside.groups.model import WAIVED, GroupLimits, Spent, Usage, admit
 from pyexec_guest.outside.groups.sight import Sight, Times, machine_pids
 
 BUSY_SECONDS = 0.1
@@ -71,6 +71,17 @@ class Group:
                 system_seconds=system,
                 throttled=0,
             )
+
+    def spent(self) -> Spent:
+        """See `model.Group`."""
+        usage = self.usage()
+        return Spent(
+            peak_memory=usage.peak_memory,
+            out_of_memory=usage.out_of_memory,
+            cpu_seconds=usage.cpu_seconds,
+            user_seconds=usage.user_seconds,
+            system_seconds=usage.system_seconds,
+        )
 
     def members(self) -> "list[int]":
         """See `model.Group`."""
