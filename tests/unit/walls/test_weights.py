@@ -47,9 +47,10 @@ def test_what_has_just_begun_counts_more_until_it_has_settled() -> None:
     with at_work(weights, "a", old):
         weights.settle("a", old)
         with at_work(weights, "a", new):
-            assert [one.share for one in seen] == [0.5, BEGINNING / 2]
+            assert [one.share for one in seen] == [1.0, BEGINNING / 2]
             weights.settle("a", new)
             assert [one.share for one in seen] == [0.5, 0.5]
+        assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
 
 
 def test_what_a_cell_leaves_running_has_the_least_and_the_others_have_theirs_again() -> None:
@@ -61,3 +62,14 @@ def test_what_a_cell_leaves_running_has_the_least_and_the_others_have_theirs_aga
         assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
         weights.settle("a", leaving)  # Late, as its clock is another's.
         assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
+
+
+def test_what_is_over_at_once_costs_the_others_nothing_and_what_they_gave_up_comes_back() -> None:
+    weights, (seen, (old, other, short)) = Weights(), boxes(3)
+    with at_work(weights, "a", old), at_work(weights, "a", other):
+        weights.settle("a", other)
+        with at_work(weights, "a", short):
+            assert [one.share for one in seen[:2]] == [BEGINNING / 2, 0.5]
+            weights.settle("a", old)
+            assert [one.share for one in seen] == [1 / 3, 1 / 3, BEGINNING / 3]
+        assert [one.share for one in seen] == [0.5, 0.5, LEFT_BEHIND]
