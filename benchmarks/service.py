@@ -3,12 +3,13 @@
 import http.client
 import json
 import os
+import statistics
 import subprocess
 import threading
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench import Bench
@@ -17,6 +18,7 @@ from installation import BenchmarkError
 
 VERSION = "2026-07-28"
 CLIENTS = 64
+BUILD_SECONDS = 300.0
 FLAT = 1.1
 NOOP = "format_code"
 """See `programs/noop_service.py`."""
@@ -85,6 +87,8 @@ def measure(bench: Bench) -> list[Figure]:
         figures = [*_added(bench, ours, plain, bare), _many(ours, bench.rounds(full=50, quick=10))]
         if not bench.quick:
             figures.append(_flat(ours))
+    with _program(bench, "cells", PYEXEC_SANDBOX_PACKAGES="ipython") as cells:
+        figures.append(_cell(bench, cells))
     with _server(bench) as where:
         figures.append(_followed(where, bench.rounds(full=500, quick=50)))
     return figures
@@ -102,6 +106,23 @@ def _added(bench: Bench, *places: Place) -> list[Figure]:
         ),
         in_milliseconds("the same | the app of a server with nothing but that tool", ours, bare),
     ]
+
+
+def _cell(bench: Bench, where: Place) -> Figure:
+    caller, numbers = Caller(where), iter(range(1_000_000))
+
+    def cell() -> float:
+        begun = time.perf_counter()
+        caller.call("execute_python", code=f"1 + {next(numbers)}", session_id="one", wait_seconds=BUILD_SECONDS)
+        return time.perf_counter() - begun
+
+    for _call in range(20):
+        cell()
+        caller.timed()
+    cells, nothings = interleave(bench.rounds(full=400, quick=60), cell, caller.timed)
+    figure = in_milliseconds("1 + 1 in a live session, with a token | a tool that does nothing", cells, nothings)
+    allowed = statistics.median(nothings) * 1000 + 3.0
+    return replace(figure, target=Target(f"<= that + 3 ms = {allowed:.1f} ms", figure.value <= allowed))
 
 
 def _many(where: Place, calls: int) -> Figure:
@@ -174,9 +195,9 @@ def _resident(pid: int) -> float:
 
 
 @contextmanager
-def _program(bench: Bench, how: str) -> Generator[Place]:
+def _program(bench: Bench, how: str, **settings: str) -> Generator[Place]:
     home = bench.new_folder(f"service-{how}")
-    environ = bench.installation.environ(PYEXEC_HOME=str(home))
+    environ = bench.installation.environ(PYEXEC_HOME=str(home), **settings)
     python = Path(bench.installation.pyexec).parent / "python"
     argv = [str(python), str(bench.programs / "noop_service.py"), how]
     with (home / "stderr.log").open("ab") as errors:

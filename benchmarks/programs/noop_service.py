@@ -1,7 +1,7 @@
 """A server over HTTP with a tool that does nothing; prints where it listens, and a token where one is needed.
 
-`ours` is a server that asks for tokens, `plain` FastMCP's own app of the very same server, `bare` the app of a server
-that has nothing but the tool: these two ask for none.
+`ours` is a server that asks for tokens, `cells` one that runs code in sandboxes too, `plain` FastMCP's own app of the
+very same server, `bare` the app of a server that has nothing but the tool: these two ask for none.
 """
 
 import os
@@ -49,16 +49,16 @@ async def serve_plain(*, bare: bool) -> None:
     await uvicorn.Server(config).serve(sockets=[LISTENER])
 
 
-async def serve_ours() -> None:
+async def serve_ours(toolsets: str) -> None:
     environ = {**os.environ, "PYEXEC_AUTH_DEVELOPMENT": "yes", "PYEXEC_HTTP_RATE": "1000000"}
-    settings = load_settings(environ, service={}, toolsets="jobs")
+    settings = load_settings(environ, service={}, toolsets=toolsets)
     configure_logging(settings.log_level, settings.home / "logs", settings.environ)
     chosen = settings.service or ServiceSettings()
     authorization = open_authorization(settings.authorization, f"http://{ADDRESS}/mcp")
     assert authorization is not None
     key = authorization.development_key
     assert key is not None
-    token = key.token(authorization.resource, scopes=["python:execute"])
+    token = key.token(authorization.resource, scopes=["python:execute", "sessions:write"])
     identities, leaving, services = with_authorization(authorization), Leaving(), LazyServices(settings)
     server = service_server(settings, services, identities, leaving)
     add_noop(server)
@@ -70,4 +70,7 @@ async def serve_ours() -> None:
 
 if __name__ == "__main__":
     how = sys.argv[1]
-    anyio.run(serve_ours if how == "ours" else partial(serve_plain, bare=how == "bare"))
+    if how in ("ours", "cells"):
+        anyio.run(serve_ours, "jobs" if how == "ours" else "jobs,execute,sessions")
+    else:
+        anyio.run(partial(serve_plain, bare=how == "bare"))

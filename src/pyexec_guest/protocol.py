@@ -5,6 +5,7 @@ what arrives as hostile: the size is checked before anything is kept, and a brea
 """
 
 import json
+import math
 import struct
 from collections.abc import Iterator
 from typing import Any, cast
@@ -61,12 +62,19 @@ class Decoder:
 
 def _parse(body: bytes) -> "dict[str, Any]":
     try:
-        message = json.loads(body, parse_constant=_refuse)
+        message = json.loads(body, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise ProtocolError("frame is not JSON") from error
     if not isinstance(message, dict):
         raise ProtocolError("frame is not a JSON object")
     return cast("dict[str, Any]", message)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):  # 1e999, say, which nobody could send on.
+        raise ValueError(f"{text[:20]} is too large")
+    return number
 
 
 def _refuse(constant: str) -> None:

@@ -95,9 +95,10 @@ class ExecutionService:
                 await run_sync(self._observer.refused, principal, request, error.code)
             raise
         note_execution(submitted.execution.id)
-        self._take_end(submitted, submitted.keeper.said("ended") if submitted.keeper else None)
         if self._observer is not None:
-            await run_sync(self._observer.submitted, principal, submitted.execution, request)
+            with anyio.CancelScope(shield=True):
+                await run_sync(self._observer.submitted, principal, submitted.execution, request)
+        self._take_end(submitted, submitted.keeper.said("ended") if submitted.keeper else None)
         return submitted
 
     async def get(self, principal: Principal, execution_id: str) -> Execution:

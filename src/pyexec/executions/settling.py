@@ -19,6 +19,7 @@ from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
 ID_BYTES = 16
+MOST_MISSED = 1000
 _DIGITS = frozenset("0123456789abcdef")
 FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
 
@@ -37,6 +38,7 @@ class Settler:
         self._store = store
         self._afterwards = afterwards
         self._observer = observer
+        self._missed: list[Execution] = []  # Seen while the index was away; of the thread that notes things down.
 
     def settle_active(self, owner: str) -> list[Execution]:
         """Settle all that was not known to have ended; return it as it stands now, oldest first."""
@@ -110,19 +112,23 @@ class Settler:
 
     def _note_seen(self, seen: list[Execution]) -> None:
         """Note down what has begun, and what has ended."""
+        seen, self._missed = [*self._missed, *seen], []
         begun = {one.id: one for one in seen if not one.ended}
         ended = [one for one in seen if one.ended]
         at_once = [one for one in ended if begun.pop(one.id, None) is not None]
         known = {one.id for one in at_once}
-        with suppress(DiskFullError, RecordsUnavailableError):
+        try:
             if begun:
                 self._store.add_missing(list(begun.values()))
             first = self._store.add_finished(at_once) if at_once else []
             if others := [one for one in ended if one.id not in known]:
                 first += self._store.finish_many(others)
-            if self._observer is not None:
-                for execution in first:
-                    self._observer.ended(execution)
+        except (DiskFullError, RecordsUnavailableError):
+            self._missed = seen[-MOST_MISSED:]  # With the next ones; folders of what is lost here are found by a sweep.
+            return
+        if self._observer is not None:
+            for execution in first:
+                self._observer.ended(execution)
 
     def _observe(self, execution: Execution) -> Observation:
         folder = self._folder.execution(execution.id)

@@ -11,7 +11,13 @@ from typing import NamedTuple
 import anyio
 from anyio.to_thread import run_sync
 
-from pyexec.domain.errors import PyexecError, QueueFullError, RecordsUnavailableError, WallUnavailableError
+from pyexec.domain.errors import (
+    KeeperUnavailableError,
+    PyexecError,
+    QueueFullError,
+    RecordsUnavailableError,
+    WallUnavailableError,
+)
 from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
@@ -36,7 +42,7 @@ from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
 MOST_AT_ONCE = 64 * 1024
-"""A turn with more characters of code is handed over as what may have to wait."""
+"""A turn with more characters of code, input and variables is handed over as what may have to wait."""
 
 
 class Submitter:
@@ -158,26 +164,35 @@ class Submitter:
     async def _begun(self, asked: "_Asked") -> Submitted:
         """Hear whether a turn that was asked for has begun; where it would have to wait, hand it over."""
         submitted, begun = asked.submitted, False
+        silent: KeeperUnavailableError | None = None
         try:
             if submitted.keeper is not None:
                 with anyio.CancelScope(shield=True):  # It may run, and then it has to be noted.
                     begun = await has_begun(submitted.keeper)
+        except KeeperUnavailableError as error:
+            silent = error
         except BaseException:
             submitted.close()
             raise
-        if not begun:
-            submitted.close()
-            return await run_sync(self._hand_over_after_all, asked)
-        self._settler.note_begun(submitted.execution)
-        self._keep_code(submitted, asked.ready)
-        return submitted
-
-    def _hand_over_after_all(self, asked: "_Asked") -> Submitted:
-        ready, way, submitted = asked
-        if ready.folder.exists():  # It has begun, and its keeper was killed then.
+        if begun:
+            self._note_begun(asked)
             return submitted
+        submitted.close()
+        return await run_sync(self._after_all, asked, silent)
+
+    def _after_all(self, asked: "_Asked", silent: KeeperUnavailableError | None) -> Submitted:
+        ready, way, submitted = asked
+        if ready.folder.exists():  # It has begun, and its keeper was killed then, or is too busy to say so.
+            self._note_begun(asked)
+            return submitted
+        if silent is not None:
+            raise silent
         session = way.enter(ready.owner, ready.checked.request)  # It may not be as it was remembered.
         return self._hand_over(replace(ready, session=session), way)
+
+    def _note_begun(self, asked: "_Asked") -> None:
+        self._settler.note_begun(asked.submitted.execution)
+        self._keep_code(asked.submitted, asked.ready)
 
     def _keep_code(self, submitted: Submitted, ready: Ready) -> None:
         code = ready.checked.request.script_content
@@ -306,9 +321,14 @@ def may_begin(ready: Ready) -> bool:
         and request.harness.guest
         and request.request_id is None
         and not request.dependencies
-        and len(request.script_content or "") <= MOST_AT_ONCE
+        and _length(request) <= MOST_AT_ONCE
         and (ready.session is None or ready.session.session.state == "live")
     )
+
+
+def _length(request: ExecutionRequest) -> int:
+    variables = sum(len(name) + len(value) for name, value in request.env_vars.items())
+    return len(request.script_content or "") + len(request.stdin or "") + variables
 
 
 def _discard(folder: Path) -> None:

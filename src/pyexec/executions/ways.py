@@ -55,9 +55,6 @@ class Way(Protocol):
         """Return the session that it is a turn of as it was when it was last seen to live; None for any other.
 
         Good for asking whether the turn can begin at once, and for nothing else.
-
-        Raises:
-            InvalidArgumentError: The session does not fit the rest of the request.
         """
         ...
 

@@ -67,7 +67,7 @@ async def has_begun(keeper: KeeperConnection) -> bool:
     try:
         with anyio.fail_after(HANDOVER_SECONDS):
             said = await keeper.next()
-    except (OSError, protocol.ProtocolError) as error:
+    except OSError as error:
         raise KeeperUnavailableError(f"The keeper of sandboxes does not answer: {error}.", hint="Try again.") from error
     if said is not None and said.get("t") == "failed":
         why = said.get("why")
@@ -79,7 +79,7 @@ async def has_begun(keeper: KeeperConnection) -> bool:
 def _taking_over(launch: Launch) -> Generator[None]:
     try:
         yield
-    except (OSError, protocol.ProtocolError) as error:
+    except OSError as error:
         raise KeeperUnavailableError(
             f"The keeper of execution {launch.execution_id} did not take over: {error}.",
             hint="Nothing was started; try again, and see the log in the state folder if this repeats.",

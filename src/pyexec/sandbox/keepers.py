@@ -25,39 +25,36 @@ class KeeperConnection:
     """
 
     def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(False)
         self._connection = connection
         self._decoder = protocol.Decoder()
         self._messages: deque[dict[str, Any]] = deque()
+        self._is_over = False
 
     async def next(self) -> dict[str, Any] | None:
         """Return the keeper's next message; None when it has ended (the outcome is written, or it was killed)."""
-        while not self._messages:
-            data = self._received()
-            if data is None:
+        while not self._messages and not self._is_over:
+            try:
+                self._take(self._connection.recv(_GULP_BYTES))
+            except BlockingIOError:
                 await anyio.wait_readable(self._connection)
-            elif data:
-                self._messages += self._decoder.feed(data)
-            else:
-                return None
-        return self._messages.popleft()
+            except OSError:
+                self._is_over = True
+        return self._messages.popleft() if self._messages else None
 
     def next_within(self, seconds: float) -> dict[str, Any] | None:
         """Do the same on a thread that waits.
 
         Raises:
             OSError: It says nothing for so long.
-            ProtocolError: What it says is no message.
         """
         self._connection.settimeout(seconds)
         try:
-            while not self._messages:
-                data = self._connection.recv(_GULP_BYTES)
-                if not data:
-                    return None
-                self._messages += self._decoder.feed(data)
+            while not self._messages and not self._is_over:
+                self._take(self._connection.recv(_GULP_BYTES))
         finally:
             self._connection.setblocking(False)
-        return self._messages.popleft()
+        return self._messages.popleft() if self._messages else None
 
     def said(self, kind: str) -> dict[str, Any] | None:
         """Return a message of a kind that has arrived already, and has not been taken; it is not taken by this."""
@@ -71,14 +68,14 @@ class KeeperConnection:
         """Hang up; the keeper goes on."""
         self._connection.close()
 
-    def _received(self) -> bytes | None:
-        """Return what has arrived: None where that is nothing yet, no bytes at the end."""
+    def _take(self, data: bytes) -> None:
+        """Take what has arrived. What is no message of a keeper ends the conversation; what came before it counts."""
+        self._is_over = not data
         try:
-            return self._connection.recv(_GULP_BYTES)
-        except BlockingIOError:
-            return None
-        except OSError:
-            return b""
+            for message in self._decoder.messages(data):
+                self._messages.append(message)
+        except protocol.ProtocolError:
+            self._is_over = True
 
 
 def kill(folder: Path, reason: str) -> None:
@@ -107,5 +104,4 @@ def _connect(folder: Path) -> socket.socket | None:
     except OSError:
         connection.close()
         return None
-    connection.setblocking(False)
     return connection

@@ -33,14 +33,10 @@ class SessionDirectory:
         self._lived: dict[tuple[str, str], Found] = {}
 
     def remembered(self, owner: str, session_id: str, *, python: str | None, environment: str | None) -> Found | None:
-        """Return a session as it was when it was last entered, if it lived then; does not block.
-
-        Raises:
-            InvalidArgumentError: It has another interpreter than is asked for.
-        """
+        """Return a session as it was when it was last entered, if it lived then, and fits; does not block."""
         found = self._lived.get((owner, session_id))
-        if found is not None:
-            _see_that_it_fits(found.session, python, environment)
+        if found is None or not _fits(found.session, python, environment):
+            return None
         return found
 
     def enter(self, owner: str, session_id: str, *, python: str | None, environment: str | None) -> Found:
@@ -155,6 +151,10 @@ def waiting_in(folder: SessionFolder) -> list[str]:
     with suppress(OSError):
         return sorted(name for name in os.listdir(folder.queue) if not name.startswith("."))
     return []
+
+
+def _fits(session: Session, python: str | None, environment: str | None) -> bool:
+    return python in (None, session.python) and environment in (None, session.environment)
 
 
 def _see_that_it_fits(session: Session, python: str | None, environment: str | None) -> None:

@@ -44,6 +44,8 @@ class GuestConnection:
         """Hand each frame to `take` from now on; `on_end` hears of the end, and why where it is the guest's fault."""
         self._listening = (loop, take, on_end)
         loop.add_reader(self._socket.fileno(), self.read)
+        if self._unsent:
+            self._flush()
 
     def leave(self) -> None:
         """Listen no more; what has not been read waits for whoever listens next."""

@@ -241,7 +241,7 @@ class GuestLink:
 
     def _keep(self, message: "dict[str, Any]", size: int) -> None:
         self._kept_room -= size
-        if self._kept_room < 0 or message.get("k") == "file" or message["t"] == "broken":
+        if self._kept_room < 0 or message.get("k") == "file" or message.get("t") == "broken":
             self._kept = None
         elif self._kept is not None:
             self._kept.append(message)

@@ -76,7 +76,10 @@ class Listener:
 
     def ended(self, told: "dict[str, Any]") -> None:
         """Tell everybody how it has ended, unless that is too long."""
-        frame = protocol.encode({"t": "ended", **told})
+        try:
+            frame = protocol.encode({"t": "ended", **told})
+        except (RecursionError, ValueError):  # What a guest has said is in it.
+            frame = b""
         if len(frame) <= protocol.SMALL_FRAME:
             for client in list(self._clients.values()):
                 self._send(client, frame)

@@ -102,7 +102,7 @@ def hold_place(folder: str, slots: int) -> "LastPlace | None":
     """Hold the end of a line if who stands there may run at once; None if not, or if somebody is just joining."""
     try:
         order = os.open(os.path.join(folder, _ORDER), os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
+    except OSError:
         return None
     place = LastPlace(folder, order)
     try:

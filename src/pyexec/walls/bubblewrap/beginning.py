@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from pyexec.sandbox.claims import LOCK
+from pyexec.sandbox.forks import Spent
 from pyexec.sandbox.guarding import LastPlace, hold_place, turn_request
 from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
+
+UNNOTED = "an execution in it could not be noted down"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,17 +28,19 @@ class Begun:
         stay: Where it runs.
         request: What has been asked for.
         late: What was said there since the turn before.
+        before: What had been used there by then.
     """
 
     ticket: Ticket
     stay: Stay
     request: dict[str, Any]
     late: list[dict[str, Any]]
+    before: Spent | None
 
-    def give_up(self, house: House) -> None:
-        """End it, because nobody can guard it."""
+    def give_up(self, house: House, reason: str | None = UNNOTED) -> None:
+        """End it; None: for the reason that its sandbox has ended for already."""
         house.weights.end(self.ticket.owner, self.stay.box)
-        self.stay.leave(alive=False, reason="an execution in it could not be noted down")
+        self.stay.leave(alive=False, reason=reason)
         self.stay.close()
 
 
@@ -79,11 +84,20 @@ def _ask(orders: dict[str, Any], house: House) -> Begun | None:
     stay = house.stay_at_once(ticket, environment, session, folders)
     if stay is None:
         return None
-    late = stay.late()
-    request = turn_request({**orders["guest"], **stay.request})
-    house.weights.begin(ticket.owner, stay.box)
+    try:
+        before, late = stay.box.spent(), stay.late()
+        request = turn_request({**orders["guest"], **stay.request})
+        begun = Begun(ticket=ticket, stay=stay, request=request, late=late, before=before)
+        house.weights.begin(ticket.owner, stay.box)
+    except BaseException:
+        stay.leave(alive=False, reason="it could not be asked")
+        stay.close()
+        raise
     stay.connection.send(request, large=True)
-    return Begun(ticket=ticket, stay=stay, request=request, late=late)
+    if not stay.connection.is_open:  # Its guest has just ended.
+        begun.give_up(house, None)
+        return None
+    return begun
 
 
 def _note_down(orders: dict[str, Any], places: list[LastPlace]) -> None:

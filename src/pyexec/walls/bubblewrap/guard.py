@@ -168,7 +168,7 @@ class SandboxGuard(Guarding):
             os.set_blocking(fd, False)
             pump.attach(os.dup(fd))
         ended = self._when_readable(box.sandbox.news)
-        before = box.spent()
+        before = begun.before if begun else box.spent()
         link = GuestLink(
             self.loop,
             self.folder,

@@ -15,6 +15,7 @@ import fcntl
 import logging
 import os
 import resource
+import shutil
 import signal
 import socket
 import threading
@@ -169,8 +170,7 @@ class Keeper:
         try:
             if not may_talk(connection):
                 return
-            connection.settimeout(ORDERS_SECONDS)
-            request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
+            request, fds = self._first_word(connection)
             if request == b"k" and len(fds) == 1:
                 self._guard(connection, fds[0])
             elif request == b"t":
@@ -183,6 +183,25 @@ class Keeper:
             _log.warning("a server was not served to the end: %s", error)
         finally:
             connection.close()
+
+    def _first_word(self, connection: socket.socket) -> tuple[bytes, list[int]]:
+        """Return what a server wants, with the descriptors that came with it; nothing from one that says nothing.
+
+        Servers connect ahead, so that they need not when somebody waits.
+        """
+        connection.settimeout(ORDERS_SECONDS)
+        with self._lock:
+            self._staying.add(connection)
+        try:
+            if self._ending:
+                return b"", []
+            request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
+        except TimeoutError:
+            return b"", []
+        finally:
+            with self._lock:
+                self._staying.discard(connection)
+        return request, fds
 
     def _guard(self, connection: socket.socket, lock: int) -> None:
         try:
@@ -208,9 +227,13 @@ class Keeper:
         try:
             try:
                 guard = SandboxGuard(orders, connection, self._house, begun)
-            except BaseException:
+            except BaseException as error:
                 begun.give_up(self._house)
-                raise
+                shutil.rmtree(orders["folder"], ignore_errors=True)
+                if not isinstance(error, OSError):
+                    raise
+                connection.sendall(encode({"t": "failed", "why": error.strerror}))
+                return
             self._run(guard)
         finally:
             os.close(orders["lock"])

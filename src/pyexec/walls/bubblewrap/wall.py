@@ -44,6 +44,7 @@ class BubblewrapWall:
         self._lock = threading.Lock()
         self._staying: socket.socket | None = None
         self._spare: dict[Path | None, socket.socket] = {}
+        self._closed = False
 
     def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
         """See `Wall.launch`.
@@ -93,18 +94,25 @@ class BubblewrapWall:
         return None
 
     def _leave_spare(self, keeper: Path | None) -> None:
-        """Connect for the next turn, while the guest of this one works."""
-        spare = self._try_connect(keeper)
+        """Connect for the next turn, while the guest of this one works; not where that would have to wait."""
         with self._lock:
-            if spare is not None and keeper not in self._spare and len(self._spare) < MOST_SPARE:
-                self._spare[keeper] = spare
+            if self._closed or keeper in self._spare:
                 return
-        if spare is not None:
-            spare.close()
+        spare = self._try_connect(keeper, 0.0)
+        if spare is None:
+            return
+        spare.settimeout(CONNECT_SECONDS)
+        with self._lock:
+            while len(self._spare) >= MOST_SPARE:
+                self._spare.pop(next(iter(self._spare))).close()
+            if not self._closed and self._spare.setdefault(keeper, spare) is spare:
+                return
+        spare.close()
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""
         with self._lock:
+            self._closed = True
             for spare in self._spare.values():
                 spare.close()
             self._spare.clear()
@@ -171,9 +179,9 @@ class BubblewrapWall:
         if self._staying is not None:
             self._staying.sendall(b"h")
 
-    def _try_connect(self, folder: Path | None = None) -> socket.socket | None:
+    def _try_connect(self, folder: Path | None = None, timeout: float = CONNECT_SECONDS) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(CONNECT_SECONDS)
+        connection.settimeout(timeout)
         try:
             connect_in(folder or self._orders.folder, connection)
         except OSError:

@@ -101,7 +101,8 @@ class Sessions:
             live.busy = True
         if self._is_taken_up(live):
             return live
-        self.dismiss(live, how_it_ended(live.box))
+        # Which takes a moment, and whoever called this may hold up others.
+        threading.Thread(target=lambda: self.dismiss(live, how_it_ended(live.box)), name="dismissed").start()
         return None
 
     def leave(self, live: LiveSession) -> None:
