@@ -148,11 +148,17 @@ def _there_is(client: McpClient, home: Path) -> dict[str, int]:
     return {
         "processes": len(pids),
         "mounts": _mounts(_keeper(home)),
-        "groups": sum("pyexec-" in folder for folder, _folders, _files in os.walk(GROUPS)),
+        "groups": sum(f"pyexec-{_key(home)}" in folder for folder, _folders, _files in os.walk(GROUPS)),
         "folders": sum(1 for _ in (home / "sessions").glob("*/*")),
         "descriptors": sum(_count_descriptors(pid) for pid in pids),
         "memory": sum(_anonymous_megabytes(pid) for pid in (client.pid, _keeper(home))),
     }
+
+
+def _key(home: Path) -> str:
+    """Return what the control groups of a home's keeper are called."""
+    (lock,) = (home / "sandboxes").glob("*/lock")
+    return lock.parent.name
 
 
 def _keeper(home: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyexec.domain.errors import QueueFullError
+from pyexec.domain.errors import InterpreterNotFoundError, QueueFullError
 from pyexec.domain.executions import ExecutionRequest, Harness
 from pyexec.executions.afterwards import Afterwards
 from pyexec.sandbox.keepers import connect
@@ -108,6 +108,14 @@ async def test_a_session_that_somebody_else_has_made_anew_is_not_taken_for_the_o
         assert await engine.value("'x' in globals()", "anew") == "False"
         await other.run("x = 2", session_id="anew")
     assert await engine.value("x", "anew") == "2"
+
+
+async def test_a_closed_session_can_be_made_anew_with_another_interpreter(engine: SandboxEngine) -> None:
+    await engine.run("1", session_id="other")
+    await engine.run("1", session_id="other")
+    await engine.sessions.close(engine.principal, "other")
+    with pytest.raises(InterpreterNotFoundError):  # And not: that it does not fit a session which is gone.
+        await engine.run("1", session_id="other", python_version="3.99")
 
 
 async def test_those_that_come_while_one_runs_follow_in_their_order(engine: SandboxEngine) -> None:

@@ -20,9 +20,13 @@ class RecordingStay:
         self.box = self
         self.connection = self
         self.request: dict[str, Any] = {"last": False}
+        self.is_open = True
         self.sent: list[dict[str, Any]] = []
         self.left: list[bool] = []
         self.shares: list[float] = []
+
+    def spent(self) -> None:
+        return None
 
     def late(self) -> list[dict[str, Any]]:
         return []
@@ -100,6 +104,14 @@ def test_what_cannot_be_noted_down_is_ended_and_leaves_no_trace(tmp_path: Path, 
     place = hold_place(str(line), 1)
     assert place is not None
     place.close()
+
+
+def test_one_that_ends_while_it_is_asked_has_begun_nothing(tmp_path: Path, line: Path) -> None:
+    stay = RecordingStay()
+    stay.is_open = False
+    assert begin(orders(tmp_path, line), house(stay)) is None
+    assert stay.left == [False]
+    assert not Path(tmp_path, "a" * 32).exists()
 
 
 def test_nobody_is_asked_where_somebody_stands_in_line(tmp_path: Path, line: Path) -> None:

@@ -85,8 +85,9 @@ class BubblewrapWall:
         if spare is None:
             return None
         try:
-            spare.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            spare.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
+            spare.settimeout(CONNECT_SECONDS)
             return spare
         except OSError:
             pass
@@ -101,7 +102,6 @@ class BubblewrapWall:
         spare = self._try_connect(keeper, 0.0)
         if spare is None:
             return
-        spare.settimeout(CONNECT_SECONDS)
         with self._lock:
             while len(self._spare) >= MOST_SPARE:
                 self._spare.pop(next(iter(self._spare))).close()
