@@ -12,9 +12,9 @@ from tests.helpers.over_http import Server
 from tests.helpers.waiting import eventually
 
 IN_STEPS = """
-import pathlib, sys, time
-print("é" * 3, flush=True)
-print("to stderr", file=sys.stderr, flush=True)
+import os, pathlib, sys, time
+os.write(1, "ééé\\n".encode())
+os.write(2, b"to stderr\\n")
 pathlib.Path("begun").touch()
 while not pathlib.Path("go").exists():
     time.sleep(0.02)
