@@ -15,7 +15,8 @@ class Record:
 
     def __init__(self, folder: "str | os.PathLike[str]", *, has_begun: bool = False) -> None:
         self._folder = os.fspath(folder)
-        for name in (OUTCOME,) if has_begun else (STARTED, OUTCOME):
+        self._reserved = (OUTCOME,) if has_begun else (STARTED, OUTCOME)
+        for name in self._reserved:
             with open(self._part(name), "wb", opener=_private) as file:
                 if _CAN_ALLOCATE:
                     os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
@@ -32,7 +33,8 @@ class Record:
 
     def _write(self, name: str, value: "dict[str, Any]") -> None:
         """Write into the room that was taken, and give it its name in one step."""
-        with open(self._part(name), "wb", opener=_private_as_it_is) as file:
+        # One that was reserved is not made anew: where it is gone, so is the execution.
+        with open(self._part(name), "r+b" if name in self._reserved else "wb", opener=_private) as file:
             file.write(json.dumps(value, separators=(",", ":")).encode("ascii"))
             file.truncate()
         os.replace(self._part(name), os.path.join(self._folder, name))
@@ -43,7 +45,3 @@ class Record:
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def _private_as_it_is(path: str, flags: int) -> int:
-    return os.open(path, flags & ~os.O_TRUNC, 0o600)
