@@ -3,7 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -34,13 +34,14 @@ from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import LOCK, claim, ids_in
 from pyexec.sandbox.handover import has_begun
-from pyexec.sandbox.keepers import KeeperConnection, kill
+from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Line
 from pyexec.sessions.directory import Found, waiting_in
 from pyexec.storage.descriptors import DESCRIPTOR, descriptor, write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
+END_SECONDS = 15.0
 MOST_AT_ONCE = 64 * 1024
 """A turn with more characters of code, input and variables is handed over as what may have to wait."""
 
@@ -298,8 +299,10 @@ class Submitter:
             try:
                 self._store.add(execution)
             except PyexecError:
-                keeper.close()
-                kill(ready.folder, "It could not be noted down.")
+                with closing(keeper), suppress(OSError):
+                    keeper.stop("kill", "It could not be noted down.")
+                    while keeper.next_within(END_SECONDS) is not None:
+                        continue  # As long as it lives it writes into the folder, which is removed now.
                 raise
         return keeper
 

@@ -3,7 +3,7 @@
 import socket
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -76,14 +76,6 @@ class KeeperConnection:
                 self._messages.append(message)
         except protocol.ProtocolError:
             self._is_over = True
-
-
-def kill(folder: Path, reason: str) -> None:
-    """Ask the keeper of an execution, if it has one, to kill it; does not wait for that. Blocks for a moment."""
-    connection = _connect(folder)
-    if connection is not None:
-        with closing(KeeperConnection(connection)) as keeper, suppress(OSError):
-            keeper.stop("kill", reason)
 
 
 @asynccontextmanager
