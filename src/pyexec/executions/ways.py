@@ -20,7 +20,7 @@ from pyexec.sessions.directory import Found
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """A request that has been checked and has a folder of its own; only the way to run it is not known yet.
+    """A request that has been checked, and its folder, which is made before it is run or while it begins to.
 
     `env` are the variables of a program on this machine; `session` is what it is a turn of.
     """

@@ -51,7 +51,7 @@ def ask_to_begin(connection: socket.socket, launch: Launch) -> KeeperConnection:
     """Ask a keeper to begin a turn at once; `has_begun` hears the answer.
 
     Raises:
-        OSError: It has hung up.
+        OSError: It has hung up, or does not read.
     """
     _send(connection, launch)
     return KeeperConnection(connection)

@@ -1,4 +1,4 @@
-"""What a keeper writes beside the log: that the program has begun, and how it ended; on a full disk too."""
+"""What a keeper writes beside the log: that the program has begun, and on a full disk too how it ended."""
 
 import json
 import os
