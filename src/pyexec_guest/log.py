@@ -24,6 +24,7 @@ MAX_EVENTS_BYTES = 8 * 1024 * 1024
 OUTPUT_EVENT_SECONDS = 1.0
 COARSE_EVENT_SECONDS = 60.0
 STREAMS = ("stdout", "stderr")
+EVENTS = "events"
 
 
 class Span(NamedTuple):
@@ -128,15 +129,34 @@ class StreamWriter:
 
 
 class EventWriter:
-    """Appends numbered entries to `events`; coarse once the file is large."""
+    """Appends numbered entries to `events`; coarse once the file is large.
 
-    def __init__(self, folder: str) -> None:
-        self._fd = _append_to(os.path.join(folder, "events"))
+    Args:
+        folder: Where that lies; None: nowhere before `open`, and what is noted until then is held in memory.
+    """
+
+    def __init__(self, folder: "str | None") -> None:
+        self._held = bytearray()
+        self._fd = -1
         self._size = 0
         self._number = 0
         self._torn = False
         self._last_stream = ""
         self._last_time = 0.0
+        if folder is not None:
+            self.open(folder)
+
+    @property
+    def held(self) -> bytes:
+        """What would be in the file by now, as long as there is none."""
+        return bytes(self._held)
+
+    def open(self, folder: str) -> None:
+        """Write into a folder from now on; what is held comes first."""
+        self._fd = _append_to(os.path.join(folder, EVENTS))
+        held, self._held = self._held, bytearray()
+        if held:
+            self._write(bytes(held))
 
     def output(self, stream: str, at: int, now: float) -> None:
         """Note that `stream` continues at byte `at`, when that says something new."""
@@ -152,17 +172,22 @@ class EventWriter:
         self._number += 1
         line = json.dumps({"n": self._number, "t": round(now, 3), "k": kind, **fields}, separators=(",", ":"))
         # A line that a full disk cut short must not swallow the one that follows it.
-        data = (b"\n" if self._torn else b"") + line.encode("ascii") + b"\n"
+        self._write((b"\n" if self._torn else b"") + line.encode("ascii") + b"\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._fd)
+
+    def _write(self, data: bytes) -> None:
+        if self._fd < 0:
+            self._held += data
+            return
         try:
             written = os.write(self._fd, data)
         except OSError:
             return
         self._size += written
         self._torn = written < len(data)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
 
 
 def _write_to(path: str) -> int:
@@ -257,7 +282,7 @@ def _read_once(folder: str, stream: str, offset: int, limit: int) -> "Chunk | No
 def events(folder: str) -> "Iterator[dict[str, Any]]":
     """Yield the entries of the log, but for lines that were cut off."""
     try:
-        with open(os.path.join(folder, "events"), "rb") as file:
+        with open(os.path.join(folder, EVENTS), "rb") as file:
             for line in file:
                 entry = parse_event(line)
                 if entry is not None:

@@ -93,7 +93,7 @@ async def _measure(
         await services.executions.read_artifact(principal, execution.id, FLAME_GRAPH)
     except NotFoundError:
         return execution, stderr_end, profile, None
-    graph = services.executions.folder_of(execution) / FOLDER / FLAME_GRAPH
+    graph = await services.executions.folder_of(execution) / FOLDER / FLAME_GRAPH
     return execution, stderr_end, profile, graph
 
 

@@ -137,8 +137,9 @@ async def attend(services: Services, principal: Principal, request: ExecutionReq
     if unread:
         raise BrokenPipeError
     reading = await service.read(principal, execution.id)
+    folder = await service.folder_of(execution)
     for one in await service.artifacts(principal, execution.id):
-        click.echo(f"pyexec: made {service.folder_of(execution) / FOLDER / one.name}", err=True)
+        click.echo(f"pyexec: made {folder / FOLDER / one.name}", err=True)
     return reading.execution, reading.output.stderr.text
 
 

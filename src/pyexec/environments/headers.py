@@ -16,7 +16,8 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from pyexec.domain.errors import InvalidArgumentError
 
-_OPENING = re.compile(r"(?m)^# /// script$")
+HEADER_BEGINS = "# /// script"
+_OPENING = re.compile(rf"(?m)^{HEADER_BEGINS}$")
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(?:^#(?: .*)?$\s)+)^# ///$")
 _TOML_POSITION = re.compile(r"\s*\(at line (\d+), column \d+\)$")
 
@@ -45,7 +46,7 @@ def read_header(source: bytes) -> ScriptHeader:
         InvalidArgumentError: There are two headers, it is not closed, or what is in it cannot be read. The
             message names the line.
     """
-    if b"# /// script" not in source:  # Nearly always; decoding a large script takes time.
+    if HEADER_BEGINS.encode() not in source:  # Nearly always; decoding a large script takes time.
         return ScriptHeader()
     found = find_block(_decode(source).replace("\r\n", "\n").replace("\r", "\n"))
     return ScriptHeader() if found is None else _parse(found)

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -17,6 +16,7 @@ from pyexec.domain.principals import Principal
 from pyexec.executions.retention import HOUR_SECONDS, ORPHAN_SECONDS, Retention, check_age
 from pyexec.sandbox.claims import is_taken
 from pyexec.scripts.autosaved import AutosavedScripts
+from pyexec.storage import packed
 from pyexec.storage.output import log_bytes
 from pyexec.storage.state_folder import StateFolder
 
@@ -73,7 +73,7 @@ class Cleanup:
         size = sum(map(log_bytes, folders)) + sum(map(_size, files))
         if not dry_run:
             for folder in folders:
-                shutil.rmtree(folder, ignore_errors=True)
+                packed.remove(folder)
             for path in (*files, *places):
                 with suppress(OSError):  # It went away by itself.
                     path.unlink()

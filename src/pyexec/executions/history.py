@@ -56,7 +56,7 @@ class ExecutionsOfSessions:
         )
 
     def _cell(self, number: int, execution: Execution) -> Cell:
-        folder = self.folder.execution(execution.id)
+        folder = self.folder.unpacked(execution.id)
         try:
             code = (folder / CODE).read_text("utf-8", "replace")
         except OSError:

@@ -43,6 +43,7 @@ def launch_of(
         keeper=None if session is None or session.session.keeper is None else Path(session.session.keeper),
         folders=way.folders(ready),
         files=files,
+        room=limits.free_disk if files else 0,
         usual=plan.usual,
         argv=framed(plan.argv, harness),
         python_at=len(harness.before),

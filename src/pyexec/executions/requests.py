@@ -33,14 +33,23 @@ def check_request(request: ExecutionRequest, limits: ExecutionLimits, base: Path
         InvalidArgumentError: A value is not allowed.
         NotFoundError: A directory or file does not exist.
     """
-    _check_source(request, limits)
-    _check_values(request, limits)
+    check_values(request, limits)
     directory = existing_directory(request.directory, base)
     script = _existing_file("script_path", request.script_path, directory, or_folder=True)
     env_file = _existing_file("env_file", request.env_file, directory)
     if request.request_id == "":
         request = replace(request, request_id=None)
     return CheckedRequest(request=request, directory=directory, script=script, env_file=env_file)
+
+
+def check_values(request: ExecutionRequest, limits: ExecutionLimits) -> None:
+    """Check what can be without a look at the disk.
+
+    Raises:
+        InvalidArgumentError: A value is not allowed.
+    """
+    _check_source(request, limits)
+    _check_values(request, limits)
 
 
 def _check_source(request: ExecutionRequest, limits: ExecutionLimits) -> None:

@@ -4,7 +4,6 @@ import fcntl
 import logging
 import math
 import os
-import shutil
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -21,9 +20,11 @@ from pyexec.domain.principals import Principal
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import is_held
 from pyexec.scripts.autosaved import AutosavedScripts
+from pyexec.storage import packed
 from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.output import log_bytes
+from pyexec.storage.packed import folders_in
 from pyexec.storage.state_folder import StateFolder
 
 _log = logging.getLogger(__name__)
@@ -107,10 +108,10 @@ class Retention:
         Folders that have changed since `before` (seconds since the epoch) are left alone: whoever made one may be just
         about to note it down.
         """
-        everything = self._folder.executions.iterdir()
-        folders = {folder.name: folder for folder in everything if before == math.inf or _modified(folder) < before}
-        unknown = folders.keys() - self._store.known(list(folders))
-        found = [execution for name in unknown if (execution := read_descriptor(folders[name])) is not None]
+        everything = folders_in(self._folder.executions)
+        names = [folder.name for folder in everything if before == math.inf or _changed(folder) < before]
+        unknown = set(names) - self._store.known(names)
+        found = [one for name in unknown if (one := read_descriptor(self._folder.unpacked(name))) is not None]
         return self._store.add_missing(sorted(found, key=lambda execution: execution.created_at))
 
     def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
@@ -129,7 +130,7 @@ class Retention:
         ids = [execution.id for execution in executions]
         removed = self._store.remove(owner, ids)
         for execution_id in ids:
-            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
+            packed.remove(self._folder.execution(execution_id))
         return removed
 
     def orphans(self, before: float, owner: str | None = None) -> Iterator[Path]:
@@ -137,19 +138,19 @@ class Retention:
 
         With an owner, what lies in a folder must not say that it is somebody else's.
         """
-        old = [folder for folder in self._folder.executions.iterdir() if _modified(folder) < before]
+        old = [folder for folder in folders_in(self._folder.executions) if _changed(folder) < before]
         known = self._store.known([folder.name for folder in old])
         for folder in old:
             if folder.name in known or is_held(folder):
                 continue
-            descriptor = read_descriptor(folder) if owner is not None else None
+            descriptor = read_descriptor(packed.unpacked(folder)) if owner is not None else None
             if descriptor is None or descriptor.owner == owner:
                 yield folder
 
     def _discard(self, owner: str, execution_id: str) -> None:
         self._settler.catch_up()  # It may have ended just now.
         if self._store.remove(owner, [execution_id]):
-            shutil.rmtree(self._folder.execution(execution_id), ignore_errors=True)
+            packed.remove(self._folder.execution(execution_id))
 
     def _sweep_owner(self, owner: str) -> int:
         self._settler.settle_active(owner)
@@ -173,7 +174,7 @@ class Retention:
         """Remove folders that a server killed in the middle of something left behind."""
         orphans = list(self.orphans(time.time() - ORPHAN_SECONDS))
         for folder in orphans:
-            shutil.rmtree(folder, ignore_errors=True)
+            packed.remove(folder)
         return len(orphans)
 
     @contextmanager
@@ -207,8 +208,8 @@ def _ended_at(execution: Execution) -> float:
     return execution.outcome.ended_at if execution.outcome else execution.created_at
 
 
-def _modified(folder: Path) -> float:
+def _changed(folder: Path) -> float:
     try:
-        return folder.stat().st_mtime
+        return packed.changed_at(folder)
     except OSError:
         return time.time()

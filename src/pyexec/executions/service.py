@@ -2,10 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
@@ -22,16 +21,16 @@ from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.settling import ID_BYTES, Settler
 from pyexec.executions.submission import Submitter
-from pyexec.executions.submitted import Submitted
+from pyexec.executions.submitted import CellReading, Reading, Submitted, silent
 from pyexec.executions.waiting import standing_in_line
 from pyexec.observability.requests import note_execution
 from pyexec.sandbox.keepers import KeeperConnection, StopMode, connect
 from pyexec.sandbox.observations import as_told
-from pyexec.sandbox.turns import read_turn, turn_of
+from pyexec.sandbox.turns import read_turn
 from pyexec.storage.artifacts import LONGEST_NAME, Artifact, list_artifacts, read_artifact
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.follow import LogFollower, Piece
-from pyexec.storage.output import Output, StreamText, count_events, read_output, read_preparation
+from pyexec.storage.output import count_events, read_output, read_preparation
 from pyexec.storage.progress import read_progress
 from pyexec.storage.returned import read_returned
 from pyexec.storage.state_folder import StateFolder
@@ -41,24 +40,7 @@ PAUSE_SECONDS = 0.02
 STOP_SECONDS = 15.0
 
 Watcher = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
-    """An execution and what it printed, as asked for."""
-
-    execution: Execution
-    output: Output
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellReading:
-    """An execution that was a turn of a guest: its output, what it ran in, what the guest said, the files it left."""
-
-    reading: Reading
-    environment: Answer
-    turn: Turn | None
-    artifacts: tuple[Artifact, ...]
+Found = TypeVar("Found")
 
 
 class ExecutionService:
@@ -164,7 +146,7 @@ class ExecutionService:
             NotFoundError: This principal has no such execution.
         """
         execution = await self.get(principal, execution_id)
-        folder = self._folder.execution(execution_id)
+        folder = await self.folder_of(execution)
         follower = LogFollower(folder)
         while True:
             ended = execution.ended  # Asked before reading: what is written up to an end is read after it.
@@ -219,14 +201,8 @@ class ExecutionService:
         """
         budget = self.output_budget(max_bytes)
         execution = await self.get(principal, execution_id)
-        reader = partial(
-            read_output,
-            self._folder.execution(execution_id),
-            since=since,
-            max_bytes=budget,
-            final=execution.ended,
-        )
-        return Reading(execution=execution, output=await run_sync(reader))
+        reader = partial(read_output, since=since, max_bytes=budget, final=execution.ended)
+        return Reading(execution=execution, output=await self._look(execution, reader))
 
     async def result_of(self, execution: Execution, max_bytes: int | None) -> tuple[Reading, Answer]:
         """Return the output of an execution, as it was last seen, and what it runs in.
@@ -243,15 +219,11 @@ class ExecutionService:
             InvalidArgumentError: `max_bytes` is not allowed.
         """
         budget = self.output_budget(max_bytes)
-        return _cell_told(submitted) or await run_sync(self._cell, submitted.execution, budget)
-
-    def was_silent(self, submitted: Submitted) -> bool:
-        """Tell whether an execution is known to have ended without having printed anything."""
-        return _frames_told(submitted) is not None
+        return submitted.cell(budget) or await run_sync(self._cell, submitted.execution, budget)
 
     def as_submitted(self, execution: Execution) -> Reading:
         """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""
-        return _silent(execution)
+        return silent(execution)
 
     async def newest(
         self, principal: Principal, *, states: Collection[State] | None, limit: int
@@ -293,13 +265,13 @@ class ExecutionService:
 
     async def environment_of(self, execution: Execution) -> Answer:
         """Return what an execution runs in, as far as that is known by now."""
-        return await run_sync(read_answer, self._folder.execution(execution.id))
+        return await self._look(execution, read_answer)
 
     async def preparing(self, execution: Execution) -> str | None:
         """Return what a pending execution waits for, or what is being done so that it can start; None for nothing."""
         if (queued := await standing_in_line(self._folder.execution(execution.id))) is not None:
             return queued
-        text = await run_sync(read_preparation, self._folder.execution(execution.id))
+        text = await self._look(execution, read_preparation)
         return text.rstrip("\n").rpartition("\n")[2] or None
 
     async def progress_of(self, execution: Execution) -> Progress | None:
@@ -314,15 +286,15 @@ class ExecutionService:
         """Return what work inside a server returned; None where it has not, or for any other execution."""
         if execution.outcome is None or execution.outcome.kind != "returned":
             return None
-        return await run_sync(read_returned, self._folder.execution(execution.id))
+        return await self._look(execution, read_returned)
 
     async def count_chunks(self, execution: Execution) -> dict[str, int]:
         """Return how many times each stream was written to, coalesced as the log has it."""
-        return await run_sync(count_events, self._folder.execution(execution.id))
+        return await self._look(execution, count_events)
 
     async def turn_of(self, execution: Execution) -> Turn | None:
         """Return what a guest said while it ran an execution; None for one that was no turn of a guest."""
-        return await run_sync(read_turn, self._folder.execution(execution.id))
+        return await self._look(execution, read_turn)
 
     async def artifacts(self, principal: Principal, execution_id: str) -> tuple[Artifact, ...]:
         """Return the files that a tool of ours left for an execution.
@@ -331,7 +303,7 @@ class ExecutionService:
             NotFoundError: This principal has no such execution.
         """
         execution = await self._require(principal, execution_id)
-        return await run_sync(list_artifacts, self._folder.execution(execution.id))
+        return await self._look(execution, list_artifacts)
 
     async def read_artifact(self, principal: Principal, execution_id: str, name: str) -> bytes:
         """Return the content of one of them.
@@ -341,7 +313,7 @@ class ExecutionService:
         """
         execution = await self._require(principal, execution_id)
         most = self._limits.artifact
-        content = await run_sync(read_artifact, self._folder.execution(execution.id), name, most)
+        content = await self._look(execution, partial(read_artifact, name=name, most=most))
         if content is None:
             raise NotFoundError(
                 f"Job {execution.id} has no file {name[:LONGEST_NAME]!r} of at most {most // 2**20} MB.",
@@ -349,24 +321,28 @@ class ExecutionService:
             )
         return content
 
-    def folder_of(self, execution: Execution) -> Path:
+    async def folder_of(self, execution: Execution) -> Path:
         """Return where an execution's files lie."""
-        return self._folder.execution(execution.id)
+        return await run_sync(self._folder.unpacked, execution.id)
+
+    async def _look(self, execution: Execution, look: Callable[[Path], Found]) -> Found:
+        """Look into an execution's folder, off the event loop."""
+        return await run_sync(lambda: look(self._folder.unpacked(execution.id)))
 
     def _progress_of(self, execution: Execution) -> Progress | None:
-        return read_progress(self._folder.execution(execution.id), final=execution.ended)
+        return read_progress(self._folder.unpacked(execution.id), final=execution.ended)
 
     def _progress_of_active(self, executions: Collection[Execution]) -> dict[str, Progress]:
         started = [one for one in executions if not one.ended and one.started_at is not None]
         return {one.id: progress for one in started if (progress := self._progress_of(one)) is not None}
 
     def _result(self, execution: Execution, budget: int) -> tuple[Reading, Answer]:
-        folder = self._folder.execution(execution.id)
+        folder = self._folder.unpacked(execution.id)
         output = read_output(folder, since=None, max_bytes=budget, final=execution.ended)
         return Reading(execution=execution, output=output), read_answer(folder)
 
     def _cell(self, execution: Execution, budget: int) -> CellReading:
-        folder = self._folder.execution(execution.id)
+        folder = self._folder.unpacked(execution.id)
         reading, environment = self._result(execution, budget)
         turn = read_turn(folder)
         return CellReading(reading=reading, environment=environment, turn=turn, artifacts=list_artifacts(folder))
@@ -412,27 +388,6 @@ async def _heard(keeper: KeeperConnection, watcher: Watcher | None) -> Mapping[s
         if watcher is not None:
             watcher(str(message.get("phase") or message.get("t")))
     return None
-
-
-def _cell_told(submitted: Submitted) -> CellReading | None:
-    """Return what a keeper has told with the end, if that is all there is."""
-    frames = _frames_told(submitted)
-    if submitted.environment is None or frames is None:
-        return None
-    reading = _silent(submitted.execution)
-    return CellReading(reading=reading, environment=submitted.environment, turn=turn_of(frames), artifacts=())
-
-
-def _frames_told(submitted: Submitted) -> list[dict[str, Any]] | None:
-    """Return what a guest has said, where its keeper has told all of it, which it does where nothing was printed."""
-    frames = (submitted.ended or {}).get("frames")
-    return cast("list[dict[str, Any]]", frames) if isinstance(frames, list) else None
-
-
-def _silent(execution: Execution) -> Reading:
-    """Return the reading of an execution that has printed nothing."""
-    nothing = StreamText(text="", next_offset=0, total=0)
-    return Reading(execution=execution, output=Output(stdout=nothing, stderr=nothing))
 
 
 async def _in_thread(pieces: Iterator[Piece]) -> AsyncIterator[Piece]:

@@ -83,7 +83,7 @@ class Settler:
         found = self._store.get(owner, execution_id)
         if found is None and is_id(execution_id):
             self.catch_up()
-            submitted = read_descriptor(self._folder.execution(execution_id))
+            submitted = read_descriptor(self._folder.unpacked(execution_id))
             if submitted is not None and submitted.owner == owner:
                 self._store.add_missing([submitted])
             found = self._store.get(owner, execution_id)
@@ -97,7 +97,7 @@ class Settler:
         """Note down what stands in line, and was handed over by a server that was killed before it could do that."""
         waiting = ids_in(self._folder.queue(owner)).difference(active)
         unknown = waiting - self._store.known(sorted(waiting)) if waiting else waiting
-        found = [one for name in unknown if (one := read_descriptor(self._folder.execution(name))) is not None]
+        found = [one for name in unknown if (one := read_descriptor(self._folder.unpacked(name))) is not None]
         mine = [one for one in found if one.owner == owner]
         return self._store.add_missing(sorted(mine, key=lambda one: one.created_at)) if mine else 0
 
@@ -131,7 +131,7 @@ class Settler:
                 self._observer.ended(execution)
 
     def _observe(self, execution: Execution) -> Observation:
-        folder = self._folder.execution(execution.id)
+        folder = self._folder.unpacked(execution.id)
         observation = observe(folder)
         if observation.phase == "lost":
             observation = settle_loss(folder, execution.id)

@@ -22,13 +22,14 @@ from pyexec.domain.executions import Execution, ExecutionRequest, Harness
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.environments.asking import RunPlan
+from pyexec.environments.headers import HEADER_BEGINS
 from pyexec.environments.orders import ANSWER, Answer, answer_text, write_answer
 from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import companion_folder
 from pyexec.executions.keeping import Autosaving
 from pyexec.executions.launching import Planned, answer_of, launch_of, new_record
 from pyexec.executions.placing import CODE, foreseen, place, source_bytes
-from pyexec.executions.requests import CheckedRequest, check_request
+from pyexec.executions.requests import CheckedRequest, check_request, check_values
 from pyexec.executions.settling import ID_BYTES, Settler
 from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
@@ -39,6 +40,7 @@ from pyexec.sandbox.ports import Line
 from pyexec.sessions.directory import Found, waiting_in
 from pyexec.storage.descriptors import DESCRIPTOR, descriptor, write_descriptor
 from pyexec.storage.executions import DuplicateRequestError, ExecutionStore
+from pyexec.storage.packed import is_there
 from pyexec.storage.state_folder import StateFolder
 
 END_SECONDS = 15.0
@@ -92,7 +94,7 @@ class Submitter:
             RecordsUnavailableError: The database server does not answer.
         """
         try:
-            submitted = await run_sync(self._submit, principal, request)
+            submitted = self._ask_in_session(principal, request) or await run_sync(self._submit, principal, request)
             return submitted if isinstance(submitted, Submitted) else await self._begun(submitted)
         except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
             return await self.submit(principal, request)
@@ -108,7 +110,8 @@ class Submitter:
         self._require_capacity(principal.key)
         session = way.remembered(principal.key, checked.request) or way.enter(principal.key, checked.request)
         ready = self._make_ready(principal, checked, session)
-        return (self._ask(ready, way) if may_begin(ready) else None) or self._hand_over(ready, way)
+        may = may_begin(checked.request) and (session is None or session.session.state == "live")
+        return (self._ask(ready, way, may_wait=True) if may else None) or self._hand_over(ready, way)
 
     def _way(self, request: ExecutionRequest) -> Way:
         if not request.sandboxed:
@@ -141,14 +144,30 @@ class Submitter:
 
         Such a one has no folder, and never ran; folders of others go after their records.
         """
-        if known.started_at is not None or self._folder.execution(known.id).exists():
+        if known.started_at is not None or is_there(self._folder.execution(known.id)):
             return False
         self._store.forget(known.owner, known.id)
         return True
 
     # -- where it need not wait ------------------------------------------------------------------------------------
 
-    def _ask(self, ready: Ready, way: Way) -> "_Asked | None":
+    def _ask_in_session(self, principal: Principal, request: ExecutionRequest) -> "_Asked | None":
+        """Ask for a turn in a session that is known to live, which takes no look at the disk, and so no thread.
+
+        None where that cannot be asked so. What is looked at else before something begins, its keeper looks at.
+        """
+        way = self._in_sandboxes
+        if way is None or request.session_id is None or not self._store.is_at_hand or not may_begin(request):
+            return None
+        session = way.remembered(principal.key, request)
+        if session is None:
+            return None
+        way.check(request)
+        check_values(request, self._limits)
+        checked = CheckedRequest(request=request, directory=self._directory, script=None, env_file=None)
+        return self._ask(self._make_ready(principal, checked, session), way, may_wait=False)
+
+    def _ask(self, ready: Ready, way: Way, *, may_wait: bool) -> "_Asked | None":
         """Ask for a turn that need not wait for anything; None where it has to."""
         plan = way.plan(ready)
         if plan.prepare is not None or plan.package_folder is not None:
@@ -159,7 +178,8 @@ class Submitter:
         if plan.environment is not None:
             files.append((ANSWER, answer_text(answer)))
         lines = tuple(Line(folder=folder, entry=None, slots=slots) for folder, slots in self._lines_of(ready))
-        keeper = way.wall.begin(launch_of(ready, plan, way, lines, self._limits, files=tuple(files)))
+        launch = launch_of(ready, plan, way, lines, self._limits, files=tuple(files))
+        keeper = way.wall.begin(launch, may_wait=may_wait)
         return None if keeper is None else _Asked(ready, way, Submitted(execution, keeper, answer))
 
     async def _begun(self, asked: "_Asked") -> Submitted:
@@ -183,7 +203,7 @@ class Submitter:
 
     def _after_all(self, asked: "_Asked", silent: KeeperUnavailableError | None) -> Submitted:
         ready, way, submitted = asked
-        if ready.folder.exists():  # It has begun, and its keeper was killed then, or is too busy to say so.
+        if is_there(ready.folder):  # It has begun, and its keeper was killed then, or is too busy to say so.
             self._note_begun(asked)
             return submitted
         if silent is not None:
@@ -315,17 +335,16 @@ class _Asked(NamedTuple):
     submitted: Submitted
 
 
-def may_begin(ready: Ready) -> bool:
-    """Tell whether something may be a turn that need not wait: a cell, in a session that lives or in none."""
-    request = ready.checked.request
+def may_begin(request: ExecutionRequest) -> bool:
+    """Tell whether something may be a turn that need not wait: a cell, and nothing has to be put together for it."""
     return (
         request.sandboxed
         and request.harness is not None
         and request.harness.guest
-        and request.request_id is None
+        and not request.request_id
         and not request.dependencies
+        and HEADER_BEGINS not in (request.script_content or "")
         and _length(request) <= MOST_AT_ONCE
-        and (ready.session is None or ready.session.session.state == "live")
     )
 
 

@@ -1,11 +1,39 @@
 """An execution and what its keeper still says to the process that has submitted it."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
-from pyexec.domain.executions import Execution
+from pyexec.domain.executions import Execution, StreamName
+from pyexec.domain.turns import Turn
 from pyexec.environments.orders import Answer
 from pyexec.sandbox.keepers import KeeperConnection
+from pyexec.sandbox.turns import turn_of
+from pyexec.storage.artifacts import Artifact
+from pyexec.storage.output import Output, show_output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """An execution and what it printed, as asked for."""
+
+    execution: Execution
+    output: Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellReading:
+    """An execution that was a turn of a guest: its output, what it ran in, what the guest said, the files it left."""
+
+    reading: Reading
+    environment: Answer
+    turn: Turn | None
+    artifacts: tuple[Artifact, ...]
+
+
+def silent(execution: Execution) -> Reading:
+    """Return the reading of an execution that has printed nothing."""
+    return Reading(execution=execution, output=show_output(b"", b"", max_bytes=1))
 
 
 class Submitted:
@@ -25,6 +53,30 @@ class Submitted:
         self.keeper = keeper
         self.environment = environment
         self.ended: Mapping[str, Any] | None = None
+
+    @property
+    def was_silent(self) -> bool:
+        """Whether it is known to have ended without having printed anything."""
+        return self._frames is not None and not self._printed("stdout") and not self._printed("stderr")
+
+    def cell(self, max_bytes: int) -> CellReading | None:
+        """Return what its keeper has said of it, if that is all there is of a turn of a guest."""
+        frames = self._frames
+        if self.environment is None or frames is None:
+            return None
+        output = show_output(self._printed("stdout"), self._printed("stderr"), max_bytes=max_bytes)
+        reading = Reading(execution=self.execution, output=output)
+        return CellReading(reading=reading, environment=self.environment, turn=turn_of(frames), artifacts=())
+
+    @property
+    def _frames(self) -> list[dict[str, Any]] | None:
+        """What the guest has said, where the keeper has told all of it and of what was printed."""
+        frames = (self.ended or {}).get("frames")
+        return cast("list[dict[str, Any]]", frames) if isinstance(frames, list) else None
+
+    def _printed(self, stream: StreamName) -> bytes:
+        text = (self.ended or {}).get(stream)
+        return text.encode("latin-1") if isinstance(text, str) else b""
 
     def close(self) -> None:
         """Hang up; the execution goes on."""

@@ -77,7 +77,7 @@ class Subscriptions:
         return self._steps(await self._service.get(principal, execution_id), since or Cursor())
 
     async def _steps(self, execution: Execution, since: Cursor) -> AsyncIterator[Step]:
-        reader = _Reader(LogFollower(self._service.folder_of(execution), since), since)
+        reader = _Reader(LogFollower(await self._service.folder_of(execution), since), since)
         told: State | None = None
         with self._topic(execution) as topic:
             while True:

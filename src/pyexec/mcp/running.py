@@ -192,7 +192,7 @@ async def _wait(
             while not submitted.execution.ended and (left := deadline - anyio.current_time()) > 0:
                 step = min(left, STEP_SECONDS) if reporter.wanted else left
                 await service.wait_for_submitted(submitted, step)
-                if reporter.wanted and not service.was_silent(submitted):
+                if reporter.wanted and not submitted.was_silent:
                     await _report(reporter, service, submitted.execution)
         if cut_short.cancelled_caught:
             submitted.execution = await service.get(principal, submitted.execution.id)

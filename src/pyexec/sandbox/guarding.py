@@ -2,18 +2,27 @@
 
 from pyexec_guest.keeper.child import StartError, exit_of, signal_name
 from pyexec_guest.keeper.connection import GuestConnection
-from pyexec_guest.keeper.guarding import PREPARED, Guarding, receive_orders
-from pyexec_guest.keeper.guest import GuestLink, turn_request
+from pyexec_guest.keeper.guarding import PREPARED, Guarding, note_ended, note_running, outcome_of, receive_orders
+from pyexec_guest.keeper.guest import FRAMES, GuestLink, turn_request
 from pyexec_guest.keeper.linux import boot_id, start_ticks
+from pyexec_guest.keeper.listener import ended_frame, hello_frame
 from pyexec_guest.keeper.loop import Loop
-from pyexec_guest.keeper.output import OutputPump
+from pyexec_guest.keeper.output import OutputPump, readable_bytes
+from pyexec_guest.keeper.record import OUTCOME, STARTED
 from pyexec_guest.keeper.supervisor import Ending, Usage
-from pyexec_guest.keeper.turn import LastPlace, hold_place
+from pyexec_guest.keeper.turn import LastPlace, hold_place, leave_place, next_in_line, wake
+from pyexec_guest.log import EVENTS, STREAMS, EventWriter
 from pyexec_guest.protocol import encode
 
 __all__ = [
+    "EVENTS",
+    "FRAMES",
+    "OUTCOME",
     "PREPARED",
+    "STARTED",
+    "STREAMS",
     "Ending",
+    "EventWriter",
     "Guarding",
     "GuestConnection",
     "GuestLink",
@@ -24,10 +33,19 @@ __all__ = [
     "Usage",
     "boot_id",
     "encode",
+    "ended_frame",
     "exit_of",
+    "hello_frame",
     "hold_place",
+    "leave_place",
+    "next_in_line",
+    "note_ended",
+    "note_running",
+    "outcome_of",
+    "readable_bytes",
     "receive_orders",
     "signal_name",
     "start_ticks",
     "turn_request",
+    "wake",
 ]

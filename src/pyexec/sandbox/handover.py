@@ -47,13 +47,18 @@ def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
         raise ConnectionError("it ended")
 
 
-def ask_to_begin(connection: socket.socket, launch: Launch) -> KeeperConnection:
+def ask_to_begin(connection: socket.socket, launch: Launch, *, may_wait: bool) -> KeeperConnection:
     """Ask a keeper to begin a turn at once; `has_begun` hears the answer.
 
     Raises:
-        OSError: It has hung up, or does not read.
+        OSError: It has hung up, or does not read; where this may not wait, not all of it at once.
     """
-    _send(connection, launch)
+    message = b"t" + protocol.encode(_orders(launch))
+    connection.settimeout(HANDOVER_SECONDS if may_wait else 0)
+    if may_wait:
+        connection.sendall(message)
+    elif connection.send(message) != len(message):
+        raise BlockingIOError
     return KeeperConnection(connection)
 
 
@@ -153,6 +158,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "session": launch.session,
         "folders": [(one.place, os.fspath(one.path)) for one in launch.folders],
         "files": launch.files,
+        "room": launch.room,
         "usual": launch.usual,
         "argv": launch.argv,
         "python_at": launch.python_at,

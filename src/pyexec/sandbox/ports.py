@@ -46,7 +46,8 @@ class Launch:
     `folders` are what its sandbox can read of this machine, where it is made for this execution. `usual` says that it
     runs on what sandboxes run on where nobody says otherwise.
 
-    Where there is no folder yet whoever takes it over makes that, with these `files`, by their names in it.
+    Where there is no folder yet whoever takes it over makes that, with these `files`, by their names in it; `room` is
+    how many bytes the disk must have free for that.
     """
 
     execution_id: str
@@ -57,6 +58,7 @@ class Launch:
     keeper: Path | None = None
     folders: tuple[SharedFolder, ...] = ()
     files: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    room: int = 0
     usual: bool = False
     argv: tuple[str, ...]
     python_at: int = 0
@@ -86,11 +88,11 @@ class Wall(Protocol):
         """
         ...
 
-    def begin(self, launch: Launch) -> KeeperConnection | None:
+    def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """Ask for a turn that has no folder yet, and no places in line; None where that can only be launched.
 
         Returns the conversation with the keeper, which is the caller's to close; `handover.has_begun` hears whether it
-        has begun. Blocks for less than a millisecond.
+        has begun. Does not block where it may not wait.
         """
         ...
 

@@ -72,6 +72,11 @@ class Database(ABC):
         """
         return
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether it is a file, of which nobody has to ask whether it answers."""
+        return True
+
     @abstractmethod
     def is_new(self) -> bool:
         """Tell whether there are no records yet, or no more: what has run is then to be found in its folders."""

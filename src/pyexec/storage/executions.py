@@ -42,6 +42,11 @@ class ExecutionStore:
         """
         self._database.require_reachable()
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether `require_reachable` has nothing to ask."""
+        return self._database.is_at_hand
+
     def add(self, execution: Execution) -> None:
         """Store a new record, unless it is there: somebody may have found it in its folder and done so meanwhile.
 

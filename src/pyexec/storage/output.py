@@ -2,12 +2,15 @@
 
 import codecs
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from pyexec.domain.cursors import Cursor
-from pyexec.domain.executions import StreamName
+from pyexec.domain.executions import STREAMS, StreamName
+from pyexec.storage.packed import packed_bytes
 from pyexec_guest import log
 
 WINDOW_BYTES = 2 * 1024 * 1024
@@ -56,15 +59,61 @@ def read_output(folder: Path, *, since: Cursor | None, max_bytes: int, final: bo
     Without `since` a long stream is shown by its head and its tail; with it, as much as fits from there on.
     `final` says that nothing more will be written, so that a cut-off character at the end is not waited for.
     """
-    start = since or Cursor()
-    sizes = {name: log.total(str(folder), name) for name in ("stdout", "stderr")}
+    return _shown(_Kept(str(folder)), since or Cursor(), max_bytes, tail=since is None, final=final)
+
+
+def show_output(stdout: bytes, stderr: bytes, *, max_bytes: int) -> Output:
+    """Do the same with all that something has printed, which is at most `WINDOW_BYTES` for each stream."""
+    return _shown(_Whole({"stdout": stdout, "stderr": stderr}), Cursor(), max_bytes, tail=True, final=True)
+
+
+class _Streams(Protocol):
+    """Where both streams can be read."""
+
+    def total(self, stream: StreamName) -> int:
+        """Return how many bytes there have been."""
+        ...
+
+    def read(self, stream: StreamName, offset: int, limit: int) -> log.Chunk:
+        """See `log.read`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """In the folder of an execution."""
+
+    folder: str
+
+    def total(self, stream: StreamName) -> int:
+        return log.total(self.folder, stream)
+
+    def read(self, stream: StreamName, offset: int, limit: int) -> log.Chunk:
+        return log.read(self.folder, stream, offset, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """In memory."""
+
+    streams: Mapping[StreamName, bytes]
+
+    def total(self, stream: StreamName) -> int:
+        return len(self.streams[stream])
+
+    def read(self, stream: StreamName, offset: int, limit: int) -> log.Chunk:
+        return log.Chunk(offset, self.streams[stream][offset : offset + limit], 0)
+
+
+def _shown(streams: _Streams, start: Cursor, max_bytes: int, *, tail: bool, final: bool) -> Output:
+    sizes = {name: streams.total(name) for name in STREAMS}
     wanted = {"stdout": sizes["stdout"] - start.stdout, "stderr": sizes["stderr"] - start.stderr}
     err_share = max(max_bytes // 3, max_bytes - max(0, wanted["stdout"]), LONGEST_CHARACTER)
     err_budget = min(err_share, max(0, wanted["stderr"]))
     budgets = {"stdout": max(max_bytes - err_budget, LONGEST_CHARACTER), "stderr": err_share}
 
     def text(name: StreamName, offset: int) -> StreamText:
-        return _read_stream(folder, name, offset, budgets[name], tail=since is None, final=final)
+        return _read_stream(streams, name, offset, budgets[name], tail=tail, final=final)
 
     return Output(stdout=text("stdout", start.stdout), stderr=text("stderr", start.stderr))
 
@@ -85,7 +134,7 @@ def count_events(folder: Path) -> dict[str, int]:
 
 def log_bytes(folder: Path) -> int:
     """Return how much disk an execution's folder takes."""
-    total = 0
+    total = packed_bytes(folder)
     for root, _folders, names in os.walk(folder):
         for name in names:
             with suppress(OSError):  # It may be removed meanwhile.
@@ -93,10 +142,12 @@ def log_bytes(folder: Path) -> int:
     return total
 
 
-def _read_stream(folder: Path, stream: StreamName, offset: int, budget: int, *, tail: bool, final: bool) -> StreamText:
-    chunk = log.read(str(folder), stream, offset, WINDOW_BYTES)
+def _read_stream(
+    streams: _Streams, stream: StreamName, offset: int, budget: int, *, tail: bool, final: bool
+) -> StreamText:
+    chunk = streams.read(stream, offset, WINDOW_BYTES)
     end = chunk.start + len(chunk.data)
-    total = max(end, log.total(str(folder), stream))
+    total = max(end, streams.total(stream))
     # The end of the window may lie inside a character, and so may the end of what a running program has written.
     whole = final and end == total
     data = chunk.data if whole else chunk.data[: len(chunk.data) - _incomplete(chunk.data)]
@@ -109,7 +160,7 @@ def _read_stream(folder: Path, stream: StreamName, offset: int, budget: int, *, 
     omitted = total - next_offset
     if tail:
         window = max(next_offset, total - WINDOW_BYTES)
-        last = log.read(str(folder), stream, window, WINDOW_BYTES)
+        last = streams.read(stream, window, WINDOW_BYTES)
         torn = 0 if last.start in (0, next_offset) else _continuation(last.data)
         ending, skipped = take_tail(last.data[torn:], budget - len(head))
         omitted = max(0, last.start + torn + skipped - next_offset)

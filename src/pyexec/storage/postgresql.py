@@ -97,6 +97,11 @@ class PostgresqlDatabase(Database):
         with self.reading() as connection:
             return connection.execute(select(executions.c.number).limit(1)).first() is None
 
+    @property
+    def is_at_hand(self) -> bool:
+        """See `Database.is_at_hand`."""
+        return False
+
     def require_reachable(self) -> None:
         """See `Database.require_reachable`."""
         self.require()

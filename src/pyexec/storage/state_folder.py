@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyexec.domain.errors import DiskFullError, StateUnusableError
 from pyexec.domain.principals import is_local
+from pyexec.storage.packed import unpacked
 from pyexec.storage.sessions import SessionFolders
 
 PRIVATE = 0o700
@@ -61,8 +62,19 @@ class StateFolder:
         return SessionFolders(self.root / "sessions")
 
     def execution(self, execution_id: str) -> Path:
-        """The folder of one execution."""
+        """The folder of one execution, which may be packed."""
         return self.executions / execution_id
+
+    def unpacked(self, execution_id: str) -> Path:
+        """The folder of one execution, to look into; blocks.
+
+        Raises:
+            StateUnusableError: It is packed, and there is no room for it.
+        """
+        try:
+            return unpacked(self.execution(execution_id))
+        except OSError as error:
+            raise self._unusable(error) from error
 
     def queue(self, owner: str) -> Path:
         """The line in which this owner's executions stand."""

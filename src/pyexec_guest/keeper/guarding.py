@@ -18,8 +18,6 @@ from pyexec_guest.keeper.supervisor import Ending, StopRequest, Usage
 
 LOCK = "lock"
 QUEUE_LOOK_SECONDS = 2.0
-QUIET_SECONDS = 0.008
-"""Most cells are over by then: their server is woken once, and takes no processor from them meanwhile."""
 REASON_CHARACTERS = 4000
 PREPARE_LOG_BYTES = 256 * 1024
 PREPARED = "environment.json"
@@ -33,24 +31,28 @@ class Guarding:
     Args:
         orders: What the server has ordered.
         connection: The server's, which hears of everything first.
-
-    Attributes:
-        has_begun: Whether it runs already, and is likely to be over in a moment.
+        loop: Where something that it guards is listened to already.
+        events: Where something has been noted already, as it runs.
     """
 
-    has_begun = False
-
-    def __init__(self, orders: "dict[str, Any]", connection: socket.socket) -> None:
+    def __init__(
+        self,
+        orders: "dict[str, Any]",
+        connection: socket.socket,
+        *,
+        loop: "Loop | None" = None,
+        events: "log.EventWriter | None" = None,
+    ) -> None:
         self.orders = orders
         self.folder: str = orders["folder"]
-        self.loop = Loop()
+        self.loop = Loop() if loop is None else loop
         self.stop = StopRequest()
         self.usage = Usage()
-        self.events = log.EventWriter(self.folder)
+        self.events = log.EventWriter(None) if events is None else events
+        self.events.open(self.folder)
         self._waits: tuple[str, int] | None = None
-        quiet = QUIET_SECONDS if self.has_begun else 0.0
-        self.listener = Listener(self.loop, self._on_message, connection, self.waits, quiet_seconds=quiet)
-        self.record = Record(self.folder, has_begun=self.has_begun)
+        self.listener = Listener(self.loop, self._on_message, connection, self.waits)
+        self.record = Record(self.folder, has_begun=events is not None)
         self.started_at: float | None = None
         self._started: dict[str, Any] | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
@@ -68,7 +70,9 @@ class Guarding:
             self.abandon()
             outcome = self.describe(Ending(cause="lost", reason=f"The keeper could not go on: {error}."))
         self._write_outcome(outcome)
-        next_in_line = [execution_id for line in self._lines for execution_id in line.leave()]
+        for line in self._lines:
+            line.leave()
+        next_in_line = [execution_id for line in self._lines for execution_id in line.next()]
         self.listener.ended({"outcome": outcome, "started": self._started, **self.told()})
         self.listener.close()
         for execution_id in next_in_line:
@@ -214,10 +218,15 @@ class Guarding:
 
     def on_start(self, started: "dict[str, Any]") -> None:
         """Note that the program runs, with what is needed to find it should this process be killed."""
-        self.started_at = time.time()
-        self._started = {**started, "started_at": self.started_at}
-        self.record.started(self._started)
-        self.events.note("status", self.started_at, status="running", pid=started["pid"])
+        now = time.time()
+        note_running(self.events, now, started)
+        self.take_start({**started, "started_at": now})
+
+    def take_start(self, started: "dict[str, Any]") -> None:
+        """Do the same where the event is noted already; `started_at` says when that was."""
+        self.started_at = started["started_at"]
+        self._started = started
+        self.record.started(started)
         self.listener.phase("running")
 
     def on_display(self, kind: str) -> None:
@@ -253,27 +262,41 @@ class Guarding:
 
     def describe(self, ending: Ending) -> "dict[str, Any]":
         """Return the outcome."""
-        usage = self.usage
-        outcome: dict[str, Any] = {
-            "v": protocol.VERSION,
-            "kind": ending.cause,
-            "reason": ending.reason,
-            "stopped_by": ending.stopped_by,
-            "started_at": self.started_at,
-            "ended_at": time.time(),
-            "leftover_processes": ending.leftovers,
-            "user_cpu_seconds": round(usage.user_seconds, 6),
-            "system_cpu_seconds": round(usage.system_seconds, 6),
-            "peak_rss_bytes": usage.peak_rss_bytes,
-        }
-        if self.started_at is not None:  # Codes of what only prepared the run are not the program's.
-            outcome |= {"exit_code": ending.exit_code, "signal": ending.signal}
-        return outcome | {f"{pump.name}_bytes": pump.total for pump in self.pumps or ()}
+        return outcome_of(ending, self.usage, self.started_at, {pump.name: pump.total for pump in self.pumps or ()})
 
     def _write_outcome(self, outcome: "dict[str, Any]") -> None:
-        self.events.note("status", outcome["ended_at"], status="ended", outcome=outcome["kind"])
+        note_ended(self.events, outcome)
         self.events.close()
         self.record.ended(outcome)
+
+
+def outcome_of(ending: Ending, usage: Usage, started_at: "float | None", printed: "dict[str, int]") -> "dict[str, Any]":
+    """Return how an execution ended, as it is written down; `printed` is how many bytes each stream has had."""
+    outcome: dict[str, Any] = {
+        "v": protocol.VERSION,
+        "kind": ending.cause,
+        "reason": ending.reason,
+        "stopped_by": ending.stopped_by,
+        "started_at": started_at,
+        "ended_at": time.time(),
+        "leftover_processes": ending.leftovers,
+        "user_cpu_seconds": round(usage.user_seconds, 6),
+        "system_cpu_seconds": round(usage.system_seconds, 6),
+        "peak_rss_bytes": usage.peak_rss_bytes,
+    }
+    if started_at is not None:  # Codes of what only prepared the run are not the program's.
+        outcome |= {"exit_code": ending.exit_code, "signal": ending.signal}
+    return outcome | {f"{name}_bytes": count for name, count in printed.items()}
+
+
+def note_running(events: log.EventWriter, now: float, started: "dict[str, Any]") -> None:
+    """Note in the event log that the program runs."""
+    events.note("status", now, status="running", pid=started["pid"])
+
+
+def note_ended(events: log.EventWriter, outcome: "dict[str, Any]") -> None:
+    """Note in the event log that it has ended."""
+    events.note("status", outcome["ended_at"], status="ended", outcome=outcome["kind"])
 
 
 def receive_orders(connection: socket.socket, timeout: float) -> "dict[str, Any] | None":

@@ -2,6 +2,7 @@
 
 What the guest says is written down in `frames`, each frame with where standard output and error were by then;
 it is not believed: whoever reads it judges it. The files that it sends are written down as files, and only noted there.
+A turn that may be over in a moment is held in memory until then.
 """
 
 import os
@@ -36,13 +37,14 @@ class GuestLink:
 
     Args:
         loop: The keeper's.
-        folder: The execution's.
+        folder: The execution's; None: there is none before `note_in`.
         request: What to ask for, see `turn_request`.
         positions: Reads all output there is now; returns how many bytes each stream has had.
         on_display: Hears what kind of display came.
         connection: To a guest that is there already; None: one that will be started, and inherits `guests_end`.
         earlier: The turns before it on this connection; what is still said of one of those is kept as having come late.
-        files: The folder for files that the guest sends; None where none may come.
+        files: The folder for files that the guest sends; None where none may come. It must not exist before `note_in`
+            is called.
         on_end: Hears that the guest says no more: it has ended, or has been let go of because of what it said.
         sent: Whether the guest has been asked already.
 
@@ -50,12 +52,14 @@ class GuestLink:
         broken: Why it has been let go of, when it said what no guest of ours says.
         exit_code: What the terminal frame says; None as long as there is none.
         kept: All that has been written into `frames`, while that is little, and nothing came besides; else None.
+        held: What would be in `frames` by now, as long as there is none.
+        has_more: Whether the guest has said what only a folder can take.
     """
 
     def __init__(
         self,
         loop: Loop,
-        folder: str,
+        folder: "str | None",
         request: "dict[str, Any]",
         positions: "Callable[[], list[int]]",
         on_display: "Callable[[str], None]",
@@ -87,8 +91,9 @@ class GuestLink:
             connection = GuestConnection(ours)
         self._connection = connection
         self._files = None if files is None else IncomingFiles(files)
-        path = os.path.join(folder, FRAMES)
-        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        self._held = bytearray()
+        self._postponed: list[dict[str, Any]] = []
+        self._file = -1 if folder is None else _open(folder)
         self._write({"t": "turn", "turn": self._request["turn"]})
         connection.listen(loop, self._take, self._on_gone)
         if connection.greeted:
@@ -119,6 +124,37 @@ class GuestLink:
         """See above."""
         return self._kept
 
+    @property
+    def held(self) -> bytes:
+        """See above."""
+        return bytes(self._held)
+
+    @property
+    def has_more(self) -> bool:
+        """See above."""
+        return bool(self._postponed) or self._kept is None
+
+    @property
+    def fault(self) -> "str | None":
+        """Why a session whose guest this is has to end; None where it need not."""
+        return None if self.broken is None else f"its interpreter said what none of ours says: {self.broken}"
+
+    def note_in(self, folder: str, positions: "Callable[[], list[int]]", on_display: "Callable[[str], None]") -> None:
+        """Write all into the execution's folder from now on; see above for the rest.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self._positions, self._on_display = positions, on_display
+        self._file = _open(folder)
+        held, self._held = self._held, bytearray()
+        if os.write(self._file, held) != len(held):
+            self._room = 0
+        postponed, self._postponed = self._postponed, []
+        for message in postponed:
+            if self._connection.is_open:
+                self._judge(message)
+
     def interrupt(self) -> None:
         """Interrupt the turn; where none runs, nothing happens."""
         if self._connection.is_open and self._connection.greeted:
@@ -142,7 +178,8 @@ class GuestLink:
             self._connection.hang_up()
         if self._files is not None:
             self._files.close()
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
 
     def _ask(self) -> None:
         if not self._sent:
@@ -157,6 +194,13 @@ class GuestLink:
                 self._break_off("it does not speak as a guest of this version does")
                 return
             self._ask()
+        if self._postponed or (self._file < 0 and message.get("k") == "file"):
+            self._postponed.append(message)
+        else:
+            self._judge(message)
+
+    def _judge(self, message: "dict[str, Any]") -> None:
+        kind = message.get("t")
         if kind == "late" and message.get("turn") in self._earlier:
             message = {**message, "turn": self.turn}
         fault = self._fault_of(message) if self._judges and kind != "hello" else None
@@ -230,6 +274,10 @@ class GuestLink:
         self._keep(message, len(frame))
         if len(frame) > self._room:
             return
+        if self._file < 0:
+            self._held += frame
+            self._room -= len(frame)
+            return
         try:
             written = os.write(self._file, frame)
         except OSError:
@@ -245,3 +293,7 @@ class GuestLink:
             self._kept = None
         elif self._kept is not None:
             self._kept.append(message)
+
+
+def _open(folder: str) -> int:
+    return os.open(os.path.join(folder, FRAMES), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

@@ -9,7 +9,6 @@ file means that the outcome is written. From a client:
 
 import os
 import socket
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -22,13 +21,27 @@ MAX_CLIENTS = 64
 OUTPUT_NOTICE_SECONDS = 0.02
 
 
+def hello_frame(phase: str, waits: "tuple[str, int] | None" = None) -> bytes:
+    """Return the first thing that a client is told."""
+    hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": phase}
+    return protocol.encode(hello if waits is None else {**hello, "waits": waits})
+
+
+def ended_frame(told: "dict[str, Any]") -> "bytes | None":
+    """Return what a client is told of the end; None where that is too long, or no JSON: a guest's words are in it."""
+    try:
+        frame = protocol.encode({"t": "ended", **told})
+    except (RecursionError, ValueError):
+        return None
+    return frame if len(frame) <= protocol.SMALL_FRAME else None
+
+
 class Client:
     """One connection."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.decoder = protocol.Decoder()
-        self.held: bytearray | None = None
 
 
 class Listener:
@@ -40,10 +53,7 @@ class Listener:
         on_message: "Callable[[dict[str, Any]], None]",
         first: socket.socket,
         waits: "Callable[[], tuple[str, int] | None]" = lambda: None,
-        *,
-        quiet_seconds: float = 0.0,
     ) -> None:
-        """`quiet_seconds`: how long `first` is told nothing, since all may be over by then, and told at once."""
         self._loop = loop
         self._waits = waits
         self._on_message = on_message
@@ -52,18 +62,17 @@ class Listener:
         self._output_pending = False
         self._next_notice = 0.0
         self._folder = ""
-        self._is_open = False
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._quiet_until = time.monotonic() + quiet_seconds if quiet_seconds else None
         self._add(Client(first))
         loop.add_timer(self._notify_output)
-        loop.add_timer(self._end_quiet)
 
     def open(self, folder: str) -> None:
-        """Listen in `folder`, which only its owner can enter; where all may be over in a moment, not before that."""
+        """Listen in `folder`, which only its owner can enter."""
         self._folder = folder
-        if self._quiet_until is None:
-            self._listen(folder)
+        bind_in(folder, self._server)
+        self._server.listen(16)
+        self._server.setblocking(False)
+        self._loop.add_reader(self._server.fileno(), self._accept)
 
     def phase(self, phase: str) -> None:
         """Tell everybody which step is under way."""
@@ -76,20 +85,15 @@ class Listener:
 
     def ended(self, told: "dict[str, Any]") -> None:
         """Tell everybody how it has ended, unless that is too long."""
-        try:
-            frame = protocol.encode({"t": "ended", **told})
-        except (RecursionError, ValueError):  # What a guest has said is in it.
-            frame = b""
-        if len(frame) <= protocol.SMALL_FRAME:
+        frame = ended_frame(told)
+        if frame is not None:
             for client in list(self._clients.values()):
                 self._send(client, frame)
-        self._quiet_until = None
-        self._tell_held()
 
     def close(self) -> None:
         """Stop listening, then let go of everybody."""
         self._server.close()
-        if self._is_open:
+        if self._folder:
             with suppress(OSError):
                 os.unlink(os.path.join(self._folder, SOCKET_NAME))
         for client in self._clients.values():
@@ -119,13 +123,9 @@ class Listener:
     def _add(self, client: Client) -> None:
         connection = client.connection
         connection.setblocking(False)
-        if self._quiet_until is not None and not self._clients:
-            client.held = bytearray()
         self._clients[connection.fileno()] = client
         self._loop.add_reader(connection.fileno(), lambda: self._read(client))
-        hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": self._phase}
-        waits = self._waits()
-        self._send(client, protocol.encode(hello if waits is None else {**hello, "waits": waits}))
+        self._send(client, hello_frame(self._phase, self._waits()))
 
     def _read(self, client: Client) -> None:
         try:
@@ -150,33 +150,7 @@ class Listener:
         for client in list(self._clients.values()):
             self._send(client, frame, may_be_lost=message["t"] == "output")
 
-    def _end_quiet(self, now: float) -> "float | None":
-        """Tell what has been held back, when that is due; return when, if that is later."""
-        if self._quiet_until is None or now < self._quiet_until:
-            return self._quiet_until
-        self._quiet_until = None
-        self._tell_held()
-        if self._folder:
-            self._listen(self._folder)
-        return None
-
-    def _listen(self, folder: str) -> None:
-        bind_in(folder, self._server)
-        self._is_open = True
-        self._server.listen(16)
-        self._server.setblocking(False)
-        self._loop.add_reader(self._server.fileno(), self._accept)
-
-    def _tell_held(self) -> None:
-        for client in list(self._clients.values()):
-            held, client.held = client.held, None
-            if held:
-                self._send(client, bytes(held))
-
     def _send(self, client: Client, frame: bytes, *, may_be_lost: bool = False) -> None:
-        if client.held is not None:
-            client.held += frame
-            return
         try:
             if client.connection.send(frame) != len(frame):
                 self._remove(client)  # It does not read; a torn frame would only mislead it.

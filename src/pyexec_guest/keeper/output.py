@@ -1,6 +1,9 @@
 """From the pipe of a program to the log, in gulps."""
 
+import array
+import fcntl
 import os
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +27,13 @@ class _Buffers(threading.local):
 
 
 _buffers = _Buffers()
+
+
+def readable_bytes(fd: int) -> int:
+    """Return how many bytes a pipe holds."""
+    count = array.array("i", [0])
+    fcntl.ioctl(fd, termios.FIONREAD, count)
+    return count[0]
 
 
 class OutputPump:

@@ -33,7 +33,7 @@ class Queue:
         """Return about how many others must end before this one may run; 0 means go."""
         if self._entry is None:
             self._entry = self._join(self._folder)
-        entries = self._entries()
+        entries = _standing_in(self._folder)
         ahead = 0
         for entry in entries:
             if entry >= self._entry:
@@ -43,20 +43,14 @@ class Queue:
                 return max(1, bisect_left(entries, self._entry) - self._slots + 1)
         return 0
 
-    def leave(self) -> "list[str]":
-        """Give up the place; return the ids of those who should look again."""
-        if self._entry is None:
-            return []
-        path = os.path.join(self._folder, self._entry)
-        if os.path.exists(path):
-            os.unlink(path)
-        return [id_of(entry) for entry in self._entries()[self._slots - 1 : self._slots + 1]]
+    def leave(self) -> None:
+        """Give up the place."""
+        if self._entry is not None:
+            leave_place(self._folder, self._entry)
 
-    def _entries(self) -> "list[str]":
-        try:
-            return sorted(name for name in os.listdir(self._folder) if not name.startswith("."))
-        except FileNotFoundError:
-            return []  # What it leads to has been removed, and the line with it.
+    def next(self) -> "list[str]":
+        """Return the ids of those who should look again when it has left."""
+        return [] if self._entry is None else next_in_line(self._folder, self._slots)
 
     def _alive(self, entry: str) -> bool:
         path = os.path.join(self._folder, entry)
@@ -114,6 +108,24 @@ def hold_place(folder: str, slots: int) -> "LastPlace | None":
         return place
     place.close()
     return None
+
+
+def leave_place(folder: str, entry: str) -> None:
+    """Give up a place in a line."""
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, entry))
+
+
+def next_in_line(folder: str, slots: int) -> "list[str]":
+    """Return the ids of those who should look again when somebody has left a line."""
+    return [id_of(entry) for entry in _standing_in(folder)[slots - 1 : slots + 1]]
+
+
+def _standing_in(folder: str) -> "list[str]":
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except FileNotFoundError:
+        return []  # What it leads to has been removed, and the line with it.
 
 
 def id_of(entry: str) -> str:

@@ -54,6 +54,8 @@ class Sandbox:
         self.first = first
         self.news = news
         self.output = output
+        for fd in output:
+            os.set_blocking(fd, False)
         self._ended: Report | None = None
 
     def wait_ready(self, timeout: float) -> None:

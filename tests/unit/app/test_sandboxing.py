@@ -28,7 +28,7 @@ class RecordingWall:
     def __init__(self) -> None:
         self.launches: list[Launch] = []
 
-    def begin(self, launch: Launch) -> KeeperConnection | None:
+    def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         return None
 
     def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:

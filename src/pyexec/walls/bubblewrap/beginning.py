@@ -1,9 +1,10 @@
-"""Turns that nobody has to wait for: the guest is asked first, and what is to be noted down is while it works."""
+"""Turns that nobody has to wait for: the guest is asked before anything is noted down."""
 
 import fcntl
 import os
 import shutil
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,19 @@ from typing import Any
 
 from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.forks import Spent
-from pyexec.sandbox.guarding import LastPlace, hold_place, turn_request
+from pyexec.sandbox.guarding import (
+    EventWriter,
+    GuestLink,
+    LastPlace,
+    Loop,
+    hold_place,
+    leave_place,
+    note_running,
+    readable_bytes,
+    turn_request,
+)
+from pyexec.storage import artifacts
+from pyexec.walls.bubblewrap.endings import started_in
 from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
@@ -19,29 +32,53 @@ from pyexec.walls.bubblewrap.turnstile import Ticket
 UNNOTED = "an execution in it could not be noted down"
 
 
+class UnnotedError(Exception):
+    """What has begun could not be noted down, and has been ended; the message says why."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A turn that a guest has been asked for.
+    """A turn that a guest has been asked for, all of which is in memory yet.
 
     Attributes:
+        orders: What the server has ordered, with the places in line that are taken.
         ticket: Whose it is.
         stay: Where it runs.
-        request: What has been asked for.
-        late: What was said there since the turn before.
+        loop: Where the guest is listened to.
+        link: What it says.
+        events: What has happened.
+        started: What is noted of the beginning.
         before: What had been used there by then.
     """
 
+    orders: dict[str, Any]
     ticket: Ticket
     stay: Stay
-    request: dict[str, Any]
-    late: list[dict[str, Any]]
+    loop: Loop
+    link: GuestLink
+    events: EventWriter
+    started: dict[str, Any]
     before: Spent | None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its execution, which is not made."""
+        return Path(self.orders["folder"])
+
+    def leave_lines(self) -> None:
+        """Give up its places in line."""
+        for folder, entry, _slots in self.orders["lines"]:
+            if entry is not None:
+                leave_place(folder, entry)
 
     def give_up(self, house: House, reason: str | None = UNNOTED) -> None:
         """End it; None: for the reason that its sandbox has ended for already."""
         house.weights.end(self.ticket.owner, self.stay.box)
+        self.link.close()
         self.stay.leave(alive=False, reason=reason)
         self.stay.close()
+        self.loop.close()
+        self.leave_lines()
 
 
 def environment_of(orders: Mapping[str, Any]) -> Path:
@@ -49,15 +86,16 @@ def environment_of(orders: Mapping[str, Any]) -> Path:
     return Path(orders["argv"][orders["python_at"]]).parent.parent
 
 
-def begin(orders: dict[str, Any], house: House) -> Begun | None:
+def begin(orders: dict[str, Any], house: House, lock: Path) -> Begun | None:
     """Ask a guest for a turn; None where it would have to wait.
 
-    While the guest works its execution is noted down as its server wants it: `orders` gets the places in line that it
-    has taken, and its lock, which whoever has called this closes.
+    In its lines it stands by this lock, which says that this process lives: it has none of its own yet.
 
     Raises:
-        OSError: It cannot be noted down; what has begun is ended.
+        UnnotedError: It cannot stand there.
     """
+    if shutil.disk_usage(Path(orders["folder"]).parent).free < orders["room"]:
+        return None  # Its server says it in so many words.
     with ExitStack() as holding:
         places: list[LastPlace] = []
         for folder, _entry, slots in orders["lines"]:
@@ -66,14 +104,20 @@ def begin(orders: dict[str, Any], house: House) -> Begun | None:
                 return None
             places.append(holding.enter_context(closing(place)))
         begun = _ask(orders, house)
-        if begun is None:
-            return None
-        try:
-            _note_down(orders, places)
-        except BaseException:
-            begun.give_up(house)
-            raise
-    return begun
+        if begun is not None:
+            _take(places, begun, house, lock)
+        return begun
+
+
+def _take(places: Sequence[LastPlace], begun: Begun, house: House, lock: Path) -> None:
+    lines: list[tuple[str, str | None, int]] = begun.orders["lines"]
+    try:
+        for number, place in enumerate(places):
+            folder, _none, slots = lines[number]
+            lines[number] = (folder, place.take(os.fspath(lock), begun.orders["id"]), slots)
+    except OSError as error:
+        begun.give_up(house)
+        raise UnnotedError(error.strerror) from error
 
 
 def _ask(orders: dict[str, Any], house: House) -> Begun | None:
@@ -85,51 +129,81 @@ def _ask(orders: dict[str, Any], house: House) -> Begun | None:
     if stay is None:
         return None
     try:
-        before, late = stay.box.spent(), stay.late()
+        late = stay.late()
         request = turn_request({**orders["guest"], **stay.request})
-        begun = Begun(ticket=ticket, stay=stay, request=request, late=late, before=before)
         house.weights.begin(ticket.owner, stay.box)
     except BaseException:
         stay.leave(alive=False, reason="it could not be asked")
         stay.close()
         raise
     stay.connection.send(request, large=True)
+    # All else is done while the guest works. What it has used before is read while it wakes up.
+    before = stay.box.spent()
+    try:
+        begun = _begun(orders, ticket, stay, request, before)
+    except BaseException:
+        house.weights.end(ticket.owner, stay.box)
+        stay.leave(alive=False, reason=UNNOTED)
+        stay.close()
+        raise
     if not stay.connection.is_open:  # Its guest has just ended.
         begun.give_up(house, None)
         return None
+    stay.began(begun.link.turn)
+    begun.link.note_late(late)
     return begun
 
 
-def _note_down(orders: dict[str, Any], places: list[LastPlace]) -> None:
-    folder = Path(orders["folder"])
-    folder.mkdir(mode=0o700)
-    lock = -1
+def _begun(orders: dict[str, Any], ticket: Ticket, stay: Stay, request: dict[str, Any], before: Spent | None) -> Begun:
+    now = time.time()
+    started, loop, events = {**started_in(stay.box), "started_at": now}, Loop(), EventWriter(None)
+    note_running(events, now, started)
+    link = GuestLink(
+        loop,
+        None,
+        request,
+        lambda: [readable_bytes(fd) for fd in stay.box.sandbox.output],
+        lambda kind: events.note("display", time.time(), display=kind),
+        connection=stay.connection,
+        earlier=stay.earlier,
+        files=os.path.join(orders["folder"], artifacts.FOLDER),
+        sent=True,
+    )
+    return Begun(
+        orders={**orders, "lines": [tuple(line) for line in orders["lines"]]},
+        ticket=ticket,
+        stay=stay,
+        loop=loop,
+        link=link,
+        events=events,
+        started=started,
+        before=before,
+    )
+
+
+def note_down(begun: Begun, house: House) -> int:
+    """Make the folder of a turn that goes on, with what its server wants in there; return its lock, which is held.
+
+    Raises:
+        UnnotedError: It cannot be made.
+    """
+    folder, lock = begun.folder, -1
     try:
-        path = os.fspath(folder / LOCK)
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        folder.mkdir(mode=0o700)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        for name, text in orders["files"]:
+        for name, text in begun.orders["files"]:
             _write(folder / name, text)
-        entries = [place.take(path, orders["id"]) for place in places]
-    except BaseException:
+    except OSError as error:
         if lock >= 0:
             os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
-        raise
-    lines = zip(orders["lines"], entries, strict=True)
-    orders["lines"] = [(line, entry, slots) for (line, _none, slots), entry in lines]
-    orders["lock"] = lock
+        begun.give_up(house)
+        raise UnnotedError(error.strerror) from error
+    return lock
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        fd = _create(path)
-    except FileNotFoundError:
-        path.parent.mkdir(mode=0o700)
-        fd = _create(path)
-    with open(fd, "wb") as file:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(text.encode("utf-8", "surrogatepass"))
-
-
-def _create(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pyexec.domain.errors import PyexecError, WallUnavailableError
-from pyexec.domain.limits import MEGABYTE
 from pyexec.processes.programs import Program
 from pyexec.sandbox.forks import Spent
 from pyexec.sandbox.guarding import (
@@ -21,18 +20,14 @@ from pyexec.sandbox.guarding import (
     GuestLink,
     OutputPump,
     StartError,
-    Usage,
-    boot_id,
     exit_of,
     signal_name,
-    start_ticks,
     turn_request,
 )
 from pyexec.storage import artifacts
 from pyexec.storage.json_files import read_json
 from pyexec.walls.bubblewrap.beginning import Begun, environment_of
-from pyexec.walls.bubblewrap.boxes import Box, Cause
-from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
+from pyexec.walls.bubblewrap.endings import add_end, add_reason, started_in, used_since
 from pyexec.walls.bubblewrap.folders import shared
 from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
@@ -60,9 +55,9 @@ class SandboxGuard(Guarding):
         self._house = house
         self._begun = begun
         self._ticket = begun.ticket if begun else Ticket(str(orders.get("owner") or ""))
-        self.has_begun = begun is not None
         self._told: list[dict[str, Any]] | None = None
-        super().__init__(orders, connection)
+        loop, events = (begun.loop, begun.events) if begun else (None, None)
+        super().__init__(orders, connection, loop=loop, events=events)
         self._stay = begun.stay if begun else None
         self._weighed = begun is not None
         self._settle_at: float | None = None
@@ -162,28 +157,37 @@ class SandboxGuard(Guarding):
 
     def _run_in(self, stay: Stay) -> dict[str, Any]:
         box, begun = stay.box, self._begun
-        late = begun.late if begun else stay.late()
+        late = [] if begun else stay.late()
         out, err = self.open_pumps()
         for pump, fd in zip((out, err), box.sandbox.output, strict=True):
-            os.set_blocking(fd, False)
             pump.attach(os.dup(fd))
+
+        def positions() -> list[int]:
+            return [out.catch_up(), err.catch_up()]
+
         ended = self._when_readable(box.sandbox.news)
         before = begun.before if begun else box.spent()
-        link = GuestLink(
-            self.loop,
-            self.folder,
-            begun.request if begun else turn_request({**self.orders["guest"], **stay.request}),
-            lambda: [out.catch_up(), err.catch_up()],
-            self.on_display,
-            connection=stay.connection,
-            earlier=stay.earlier,
-            files=os.path.join(self.folder, artifacts.FOLDER),
-            sent=begun is not None,
-        )
+        if begun is None:
+            link = GuestLink(
+                self.loop,
+                self.folder,
+                turn_request({**self.orders["guest"], **stay.request}),
+                positions,
+                self.on_display,
+                connection=stay.connection,
+                earlier=stay.earlier,
+                files=os.path.join(self.folder, artifacts.FOLDER),
+            )
+        else:
+            link = begun.link
         try:
-            stay.began(link.turn)
-            link.note_late(late)
-            self.on_start(_started(box))
+            if begun is None:
+                stay.began(link.turn)
+                link.note_late(late)
+                self.on_start(started_in(box))
+            else:
+                link.note_in(self.folder, positions, self.on_display)
+                self.take_start(begun.started)
             ending = self._until_ended(stay, ended, link, before)
         finally:
             link.close(keep=link.ended)
@@ -193,20 +197,13 @@ class SandboxGuard(Guarding):
             if not ended:
                 self.loop.remove_reader(box.sandbox.news)
             self._unweigh()  # Before others have the sandbox, who begin then.
-        told = stay.leave(alive=link.ended and link.broken is None, reason=self._why_session_ends(ending, link))
+        killed = "an execution in it had to be killed" if ending.stopped_by == "SIGKILL" else None
+        told = stay.leave(alive=link.ended and link.broken is None, reason=link.fault or killed)
         if told is None and ending.cause != "exited":
             told = stay.kept
         if told is not None:
-            ending.reason = f"{ending.reason} {told}" if ending.reason else told
+            add_reason(ending, told)
         return self.describe(ending)
-
-    def _why_session_ends(self, ending: Ending, link: GuestLink) -> str | None:
-        """Return the reason where it is not in how its sandbox has ended."""
-        if link.broken is not None:
-            return f"its interpreter said what none of ours says: {link.broken}"
-        if ending.stopped_by == "SIGKILL":
-            return "an execution in it had to be killed"
-        return None
 
     def _wait_stay(self) -> Stay | None:
         """Wait for a sandbox; None when the execution is to end before there is one.
@@ -255,27 +252,9 @@ class SandboxGuard(Guarding):
         if link.exit_code is None:
             how = box.wait_ended(CLOSE_SECONDS) if link.broken is None else None
             box.kill()
-            _add(ending, how, box.reason)
-        self._note_usage(box, ending, before)
+            add_end(ending, how, box.reason)
+        self.usage = used_since(box, ending, before)
         return ending
-
-    def _note_usage(self, box: Box, ending: Ending, before: Spent | None) -> None:
-        usage = box.spent()
-        if usage is None:
-            return
-        used = usage.cpu_seconds, usage.user_seconds, usage.system_seconds
-        had = (before.cpu_seconds, before.user_seconds, before.system_seconds) if before else (0.0, 0.0, 0.0)
-        together, user, system = (max(0.0, now - then) for now, then in zip(used, had, strict=True))
-        self.usage = Usage(
-            # Where only the sum of both is known it counts as the program's own.
-            user_seconds=user or together - system,
-            system_seconds=system,
-            peak_rss_bytes=usage.peak_memory,
-        )
-        killed = usage.out_of_memory - (before.out_of_memory if before else 0)
-        if killed > 0 and ending.cause != "out_of_memory":
-            told = f"A process in it was killed because all together reached the limit of {_megabytes(box)} MB."
-            ending.reason = f"{ending.reason} {told}" if ending.reason else told
 
     def _escalate(self, stay: Stay, link: GuestLink, ended: list[bool], ending: Ending) -> None:
         """Interrupt, so that what was shown up to then arrives; then kill."""
@@ -367,37 +346,3 @@ class _Waiting:
                 return
         if stay is not None:
             stay.close()
-
-
-def _megabytes(box: Box) -> int:
-    return box.limits.memory // MEGABYTE
-
-
-def _started(box: Box) -> dict[str, Any]:
-    pid = box.sandbox.pid()
-    return {"boot": boot_id(), "pid": pid, "start_ticks": start_ticks(pid), "group": None, "pipes": []}
-
-
-def _add(ending: Ending, how: BoxEnding | None, reason: str | None) -> None:
-    """Add how a sandbox has ended (None: nothing could end it), and the reason if somebody had one to end it."""
-    if how is None or how.cause is Cause.KILLED:
-        ending.exit_code, ending.signal = exit_of(signal.SIGKILL)
-        if ending.cause is None:
-            ending.cause = "signalled"
-            ending.reason = (
-                f"It was ended because {reason}." if reason else "All of its sandbox was ended from outside."
-            )
-        return
-    if how.cause is Cause.EXIT:
-        ending.exit_code = how.value
-    else:
-        ending.exit_code, ending.signal = exit_of(how.value or signal.SIGKILL)
-    if ending.cause is None:
-        if how.cause is Cause.OUT_OF_MEMORY:
-            ending.cause = "out_of_memory"
-            ending.reason = (
-                f"It needed more memory than its limit of {how.memory_limit // MEGABYTE} MB "
-                f"(at most it had {how.peak_memory / MEGABYTE:.0f} MB)."
-            )
-        else:
-            ending.cause = "exited" if how.cause is Cause.EXIT else "signalled"

@@ -27,9 +27,10 @@ from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.guarding import Loop, encode, receive_orders
 from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
-from pyexec.walls.bubblewrap.beginning import begin
+from pyexec.walls.bubblewrap.beginning import Begun, UnnotedError, begin, note_down
 from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
+from pyexec.walls.bubblewrap.moments import ends_in_a_moment, note_end
 from pyexec.walls.bubblewrap.orders import UP, KeeperOrders
 from pyexec.walls.bubblewrap.sessions.answers import reply
 from pyexec.walls.bubblewrap.sessions.homes import Homes
@@ -53,8 +54,11 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """Serves connections until it is told to end, or has been idle for long enough."""
 
-    def __init__(self, families: Families, sessions: Sessions, house: House, server: socket.socket) -> None:
+    def __init__(
+        self, families: Families, sessions: Sessions, house: House, server: socket.socket, lock_file: Path
+    ) -> None:
         self._families = families
+        self._lock_file = lock_file
         self._sessions = sessions
         self._house = house
         self._server = server
@@ -217,26 +221,33 @@ class Keeper:
         if orders is None:
             return
         try:
-            begun = begin(orders, self._house)
-        except OSError as error:
-            connection.sendall(encode({"t": "failed", "why": error.strerror}))
-            return
-        if begun is None:
-            connection.sendall(encode({"t": "later"}))
-            return
+            begun = begin(orders, self._house, self._lock_file)
+            if begun is None:
+                connection.sendall(encode({"t": "later"}))
+            elif ends_in_a_moment(begun, connection):
+                note_end(begun, self._house, connection)
+            else:
+                self._go_on(begun, connection)
+        except UnnotedError as error:
+            connection.sendall(encode({"t": "failed", "why": str(error)}))
+
+    def _go_on(self, begun: Begun, connection: socket.socket) -> None:
+        """Guard a turn that takes longer.
+
+        Raises:
+            UnnotedError: It cannot be noted down, and is ended.
+        """
+        lock = note_down(begun, self._house)
         try:
             try:
-                guard = SandboxGuard(orders, connection, self._house, begun)
-            except BaseException as error:
+                guard = SandboxGuard(begun.orders, connection, self._house, begun)
+            except OSError as error:
                 begun.give_up(self._house)
-                shutil.rmtree(orders["folder"], ignore_errors=True)
-                if not isinstance(error, OSError):
-                    raise
-                connection.sendall(encode({"t": "failed", "why": error.strerror}))
-                return
+                shutil.rmtree(begun.folder, ignore_errors=True)
+                raise UnnotedError(error.strerror) from error
             self._run(guard)
         finally:
-            os.close(orders["lock"])
+            os.close(lock)
 
     def _run(self, guard: SandboxGuard) -> None:
         with self._lock:
@@ -292,7 +303,7 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
         sessions = Sessions(orders.folder, orders.sessions, homes, turnstile)
         turnstile.make_room_by(families.give_up_ready, families.give_up_unused, sessions.give_way)
         house = House(families, sessions, turnstile)
-        keeper = Keeper(families, sessions, house, _listen(orders.folder))
+        keeper = Keeper(families, sessions, house, _listen(orders.folder), orders.folder / LOCK)
     except PyexecError as error:
         _say(error.sentence())
         return 1

@@ -64,14 +64,13 @@ class BubblewrapWall:
                 # It was just about to leave, having had nothing to do.
         raise AssertionError
 
-    def begin(self, launch: Launch) -> KeeperConnection | None:
+    def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """See `Wall.begin`."""
-        connection = self._take_spare(launch.keeper) or self._try_connect(launch.keeper)
+        connection = self._take_spare(launch.keeper) or (self._try_connect(launch.keeper) if may_wait else None)
         if connection is None:
             return None
         try:
-            connection.sendall(b"t")
-            keeper = ask_to_begin(connection, launch)
+            keeper = ask_to_begin(connection, launch, may_wait=may_wait)
         except OSError:  # It was just about to leave.
             connection.close()
             return None

@@ -24,7 +24,7 @@ class HostWall:
         marked = replace(launch, env={**launch.env, **mark}, prepare=prepare)
         return hand_over(self._launcher, marked, lock_fd)
 
-    def begin(self, launch: Launch) -> KeeperConnection | None:
+    def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """See `Wall.begin`: each program is started anew, and that is what takes its time."""
         return None
 

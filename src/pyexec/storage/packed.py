@@ -1,0 +1,130 @@
+"""Executions that were over in a moment: one file each, in place of a folder with ten.
+
+It lies beside the folder that it stands for, and has what would be in there; it becomes that folder when somebody
+wants to look into it, which for most nobody ever does. A line of JSON says how long each file is, and then they come
+one after the other.
+"""
+
+import errno
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+_SUFFIX = ".packed"
+_UNPACKING = ".unpacking"
+_PRIVATE = 0o700
+
+
+def pack(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write down what would be in a folder that is not made.
+
+    Raises:
+        OSError: It cannot be written; nothing is left of it.
+    """
+    head = json.dumps([(name, len(content)) for name, content in files.items()])
+    data = b"".join((head.encode("ascii"), b"\n", *files.values()))
+    path = _packed(folder)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with open(fd, "wb") as file:
+            file.write(data)
+    except BaseException:
+        os.unlink(path)
+        raise
+
+
+def unpacked(folder: Path) -> Path:
+    """Return a folder, having made it first where it is packed; blocks.
+
+    Raises:
+        OSError: There is no room for it.
+    """
+    path = _packed(folder)
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        return folder
+    files = dict(_files_in(data))
+    if not files:  # It is just being written.
+        return folder
+    made = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNPACKING, dir=folder.parent))
+    try:
+        for name, content in files.items():
+            _write(made / name, content)
+        _give_name(made, folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+    path.unlink(missing_ok=True)
+    return folder
+
+
+def is_there(folder: Path) -> bool:
+    """Tell whether there is such a folder, packed or not."""
+    return folder.exists() or _packed(folder).exists()
+
+
+def folders_in(parent: Path) -> list[Path]:
+    """Return the folders in one, with those that are packed."""
+    return [parent / name for name in {name.removesuffix(_SUFFIX) for name in os.listdir(parent)}]
+
+
+def changed_at(folder: Path) -> float:
+    """Return when a folder has changed, or was packed, in seconds since the epoch.
+
+    Raises:
+        FileNotFoundError: It is not there.
+    """
+    try:
+        return folder.stat().st_mtime
+    except FileNotFoundError:
+        return _packed(folder).stat().st_mtime
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder, packed or not, as far as that can be done."""
+    with suppress(OSError):
+        _packed(folder).unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def packed_bytes(folder: Path) -> int:
+    """Return how much disk a folder takes while it is packed; 0 where it is not."""
+    try:
+        return _packed(folder).stat().st_size
+    except OSError:
+        return 0
+
+
+def _packed(folder: Path) -> Path:
+    return folder.with_name(folder.name + _SUFFIX)
+
+
+def _files_in(data: bytes) -> Iterator[tuple[str, bytes]]:
+    head, newline, rest = data.partition(b"\n")
+    if not newline:
+        return
+    at = 0
+    for name, size in cast("list[tuple[str, int]]", json.loads(head)):
+        yield name, rest[at : at + size]
+        at += size
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(mode=_PRIVATE, exist_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+
+
+def _give_name(made: Path, folder: Path) -> None:
+    try:
+        made.rename(folder)
+    except OSError as error:
+        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+            raise
+        # Whoever was faster has made the same.

@@ -1,0 +1,121 @@
+"""Turns that are over in a moment, as most are: nothing is written before their end, and then one file."""
+
+import json
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import Any
+
+from pyexec.sandbox.claims import LOCK
+from pyexec.sandbox.guarding import (
+    EVENTS,
+    FRAMES,
+    OUTCOME,
+    STARTED,
+    STREAMS,
+    Ending,
+    encode,
+    ended_frame,
+    hello_frame,
+    next_in_line,
+    note_ended,
+    outcome_of,
+    readable_bytes,
+    wake,
+)
+from pyexec.storage.packed import pack
+from pyexec.walls.bubblewrap.beginning import Begun
+from pyexec.walls.bubblewrap.endings import add_reason, used_since
+from pyexec.walls.bubblewrap.stays import House
+
+MOMENT_SECONDS = 0.008
+MOST_PRINTED = 16 * 1024
+"""Who prints more has a folder, where that is read piece by piece."""
+
+
+def ends_in_a_moment(begun: Begun, server: socket.socket) -> bool:
+    """Listen for a moment; tell whether the turn has ended, and as all turns should.
+
+    It has not where its guest has gone, says what needs a folder, or what it must not, or where the server has more to
+    say.
+    """
+    link, loop = begun.link, begun.loop
+    stirred: list[bool] = []
+    watched = (begun.stay.box.sandbox.news, server.fileno())
+    for fd in watched:
+        loop.add_reader(fd, lambda: stirred.append(True))
+    timeout: float = begun.orders["timeout"] or MOMENT_SECONDS
+    loop.run_until(
+        lambda: link.ended or link.has_more or not link.is_open or bool(stirred),
+        time.monotonic() + min(timeout, MOMENT_SECONDS),
+    )
+    for fd in watched:
+        loop.remove_reader(fd)
+    printed = (readable_bytes(fd) for fd in begun.stay.box.sandbox.output)
+    return link.ended and not link.has_more and link.is_open and all(size <= MOST_PRINTED for size in printed)
+
+
+def note_end(begun: Begun, house: House, server: socket.socket) -> None:
+    """Note down a turn that has ended, and tell its server."""
+    try:
+        told = _end(begun, house)
+    except OSError as error:
+        told = encode({"t": "failed", "why": error.strerror})
+    finally:
+        begun.leave_lines()  # Before it is told: who hears it may ask for the next turn.
+        begun.loop.close()
+    with suppress(OSError):  # It may have gone meanwhile.
+        server.sendall(told)
+    begun.stay.close()
+    for folder, _entry, slots in begun.orders["lines"]:
+        for execution_id in next_in_line(folder, slots):
+            with suppress(OSError):  # It has ended, or will look by itself.
+                wake(os.path.dirname(begun.orders["folder"]), execution_id)
+
+
+def _end(begun: Begun, house: House) -> bytes:
+    stay, link = begun.stay, begun.link
+    ending = Ending(cause="exited", exit_code=link.exit_code)
+    printed = {name: _read(fd) for name, fd in zip(STREAMS, stay.box.sandbox.output, strict=True)}
+    usage = used_since(stay.box, ending, begun.before)
+    link.close(keep=True)
+    house.weights.end(begun.ticket.owner, stay.box)
+    told = stay.leave(alive=link.broken is None, reason=link.fault)
+    if told is not None:
+        add_reason(ending, told)
+    for name, data in printed.items():
+        if data:
+            begun.events.output(name, 0, time.time())
+    outcome = outcome_of(
+        ending, usage, begun.started["started_at"], {name: len(data) for name, data in printed.items()}
+    )
+    note_ended(begun.events, outcome)
+    texts = {name: text.encode("utf-8", "surrogatepass") for name, text in begun.orders["files"]}
+    pack(
+        begun.folder,
+        {
+            LOCK: b"",
+            **texts,
+            EVENTS: begun.events.held,
+            FRAMES: link.held,
+            **printed,
+            STARTED: _as_json(begun.started),
+            OUTCOME: _as_json(outcome),
+        },
+    )
+    said = {"outcome": outcome, "started": begun.started}
+    output = {name: data.decode("latin-1") for name, data in printed.items() if data}
+    whole = ended_frame({**said, "frames": link.kept, **output}) if link.kept is not None else None
+    return hello_frame("running") + (whole or ended_frame(said) or b"")
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, MOST_PRINTED)
+    except BlockingIOError:
+        return b""
+
+
+def _as_json(values: dict[str, Any]) -> bytes:
+    return json.dumps(values, separators=(",", ":")).encode("ascii")
