@@ -37,6 +37,11 @@ class Decoder:
         self._max_frame = max_frame
         self._buffer = bytearray()
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has arrived of another frame."""
+        return not self._buffer
+
     def feed(self, data: "bytes | memoryview") -> "list[dict[str, Any]]":
         """Add `data`; return the messages that are complete now.
 

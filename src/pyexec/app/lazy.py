@@ -24,6 +24,8 @@ class LazyServices:
 
     async def get(self) -> "Services":
         """Return the services; the first call opens them, a failed one is tried again by the next."""
+        if self._services is not None:
+            return self._services
         async with self._lock:
             if self._services is None:
                 self._services = await run_sync(_open, self._settings, self._observer)

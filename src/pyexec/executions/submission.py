@@ -124,15 +124,13 @@ class Submitter:
         return self._in_sandboxes
 
     def _make_ready(self, principal: Principal, checked: CheckedRequest, session: Found | None) -> Ready:
-        harness = checked.request.harness
-        env = self._child_environment(checked, measured=harness is not None and harness.instructions is not None)
         execution_id = secrets.token_hex(ID_BYTES)
         folder = self._folder.execution(execution_id)
         return Ready(
             id=execution_id,
             owner=principal.key,
             checked=checked,
-            env=env,
+            env=self._own_environment(checked),
             folder=folder,
             lock=folder / LOCK,
             placed=foreseen(folder, checked),
@@ -280,6 +278,12 @@ class Submitter:
                 f"{waiting} executions are waiting or running; at most {self._limits.queued} may.",
                 hint="Wait for some to end, or cancel them.",
             )
+
+    def _own_environment(self, checked: CheckedRequest) -> dict[str, str]:
+        harness = checked.request.harness
+        if checked.request.sandboxed and harness is not None and harness.guest:
+            return {}  # It sees no variable of this machine; see `Way.turn` for its own.
+        return self._child_environment(checked, measured=harness is not None and harness.instructions is not None)
 
     def _child_environment(self, checked: CheckedRequest, *, measured: bool) -> dict[str, str]:
         env = child_environment(self._environ, checked.env_file, checked.request.env_vars)

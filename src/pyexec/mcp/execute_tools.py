@@ -150,7 +150,8 @@ async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked
             cell = await service.cell_of(submitted, asked.max_output_bytes)
         directory = None if request.sandboxed else submitted.execution.directory
         result = python_result(cell.reading, time.time(), cell.environment, cell.turn, cell.artifacts, directory)
-        result.pictures.extend(await _pictures(desk, result.job_id, cell.turn))
+        if cell.turn is not None and cell.turn.displays:
+            result.pictures.extend(await _pictures(desk, result.job_id, cell.turn))
         return result
 
     return await answer(
@@ -163,10 +164,10 @@ async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked
     )
 
 
-async def _pictures(desk: Desk, job_id: str, turn: Turn | None) -> list[tuple[str, bytes]]:
+async def _pictures(desk: Desk, job_id: str, turn: Turn) -> list[tuple[str, bytes]]:
     service = (await desk.services.get()).executions
     found: list[tuple[str, bytes]] = []
-    for display in turn.displays if turn else ():
+    for display in turn.displays:
         part = picture_part(display)
         if part is None or len(found) == PICTURES:
             continue

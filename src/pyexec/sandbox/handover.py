@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 import anyio
@@ -47,8 +47,10 @@ def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
         raise ConnectionError("it ended")
 
 
-def ask_to_begin(connection: socket.socket, launch: Launch, *, may_wait: bool) -> KeeperConnection:
-    """Ask a keeper to begin a turn at once; `has_begun` hears the answer.
+def ask_to_begin(
+    connection: socket.socket, launch: Launch, take_back: Callable[[socket.socket], None], *, may_wait: bool
+) -> KeeperConnection:
+    """Ask a keeper to begin a turn at once; `has_begun` hears the answer. See `KeeperConnection` for `take_back`.
 
     Raises:
         OSError: It has hung up, or does not read; where this may not wait, not all of it at once.
@@ -59,7 +61,7 @@ def ask_to_begin(connection: socket.socket, launch: Launch, *, may_wait: bool) -
         connection.sendall(message)
     elif connection.send(message) != len(message):
         raise BlockingIOError
-    return KeeperConnection(connection)
+    return KeeperConnection(connection, take_back)
 
 
 async def has_begun(keeper: KeeperConnection) -> bool:

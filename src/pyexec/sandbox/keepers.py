@@ -2,7 +2,7 @@
 
 import socket
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Literal
@@ -22,11 +22,15 @@ class KeeperConnection:
 
     Args:
         connection: To it; this object's from now on.
+        take_back: Is given the connection when all has been said on it and the keeper waits for something else to do.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(
+        self, connection: socket.socket, take_back: Callable[[socket.socket], None] = socket.socket.close
+    ) -> None:
         connection.setblocking(False)
         self._connection = connection
+        self._take_back = take_back
         self._decoder = protocol.Decoder()
         self._messages: deque[dict[str, Any]] = deque()
         self._is_over = False
@@ -66,7 +70,11 @@ class KeeperConnection:
 
     def close(self) -> None:
         """Hang up; the keeper goes on."""
-        self._connection.close()
+        ended = self.said("ended")
+        if ended is not None and ended.get("again") is True and self._decoder.is_empty:
+            self._take_back(self._connection)
+        else:
+            self._connection.close()
 
     def _take(self, data: bytes) -> None:
         """Take what has arrived. What is no message of a keeper ends the conversation; what came before it counts."""

@@ -299,12 +299,15 @@ def note_ended(events: log.EventWriter, outcome: "dict[str, Any]") -> None:
     events.note("status", outcome["ended_at"], status="ended", outcome=outcome["kind"])
 
 
-def receive_orders(connection: socket.socket, timeout: float) -> "dict[str, Any] | None":
-    """Return the orders, the first frame of the server that asked for a keeper; None when it is gone before that."""
-    connection.settimeout(timeout)
+def receive_orders(connection: socket.socket, timeout: float, begun: bytes = b"") -> "dict[str, Any] | None":
+    """Return the orders, the first frame of the server that asked for a keeper; None when it is gone before that.
+
+    `begun` is what has arrived of it.
+    """
     decoder = protocol.Decoder(protocol.MAX_FRAME)
-    while data := connection.recv(1024 * 1024):
+    messages = decoder.feed(begun)
+    if not messages:
+        connection.settimeout(timeout)
+    while not messages and (data := connection.recv(1024 * 1024)):
         messages = decoder.feed(data)
-        if messages:
-            return messages[0]
-    return None
+    return messages[0] if messages else None

@@ -94,7 +94,8 @@ def begin(orders: dict[str, Any], house: House, lock: Path) -> Begun | None:
     Raises:
         UnnotedError: It cannot stand there.
     """
-    if shutil.disk_usage(Path(orders["folder"]).parent).free < orders["room"]:
+    disk = os.statvfs(os.path.dirname(orders["folder"]))
+    if disk.f_bavail * disk.f_frsize < orders["room"]:
         return None  # Its server says it in so many words.
     with ExitStack() as holding:
         places: list[LastPlace] = []

@@ -6,7 +6,8 @@ first byte they send says what they want:
 
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
     t   a turn is to begin, if it can at once: then come its orders; the answer is that of a keeper that guards it, or
-        one frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down
+        one frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down.
+        Where it is over in a moment, `ended` says so by `again`, and the server may ask for something else
     s   something is to be done with sessions: then comes what, as one frame, and the answer is another
     h   nothing; the keeper stays while this connection does
 """
@@ -40,6 +41,7 @@ from pyexec.walls.bubblewrap.turnstile import Turnstile
 
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
+FIRST_BYTES = 256 * 1024
 IDLE_SECONDS = 120.0
 ENDING = "The keeper of the sandboxes was asked to end."
 LOOK_SECONDS = 5.0
@@ -174,24 +176,31 @@ class Keeper:
         try:
             if not may_talk(connection):
                 return
-            request, fds = self._first_word(connection)
-            if request == b"k" and len(fds) == 1:
-                self._guard(connection, fds[0])
-            elif request == b"t":
-                self._begin(connection)
-            elif request == b"s":
-                self._answer(connection)
-            elif request == b"h":
-                self._stay(connection)
+            while self._serve_one(connection):
+                continue
         except OSError as error:
             _log.warning("a server was not served to the end: %s", error)
         finally:
             connection.close()
 
-    def _first_word(self, connection: socket.socket) -> tuple[bytes, list[int]]:
+    def _serve_one(self, connection: socket.socket) -> bool:
+        """Do what a server wants next; tell whether it may want more."""
+        words, fds = self._first_words(connection)
+        request, rest = words[:1], words[1:]
+        if request == b"k" and len(fds) == 1:
+            self._guard(connection, fds[0], rest)
+        elif request == b"t":
+            return self._begin(connection, rest)
+        elif request == b"s":
+            self._answer(connection, rest)
+        elif request == b"h":
+            self._stay(connection)
+        return False
+
+    def _first_words(self, connection: socket.socket) -> tuple[bytes, list[int]]:
         """Return what a server wants, with the descriptors that came with it; nothing from one that says nothing.
 
-        Servers connect ahead, so that they need not when somebody waits.
+        Servers hold connections, so that they need not connect when somebody waits.
         """
         connection.settimeout(ORDERS_SECONDS)
         with self._lock:
@@ -199,37 +208,39 @@ class Keeper:
         try:
             if self._ending:
                 return b"", []
-            request, fds, _flags, _address = socket.recv_fds(connection, 1, 1)
+            words, fds, _flags, _address = socket.recv_fds(connection, FIRST_BYTES, 1)
         except TimeoutError:
             return b"", []
         finally:
             with self._lock:
                 self._staying.discard(connection)
-        return request, fds
+        return words, fds
 
-    def _guard(self, connection: socket.socket, lock: int) -> None:
+    def _guard(self, connection: socket.socket, lock: int, begun: bytes) -> None:
         try:
             os.set_inheritable(lock, False)
-            orders = receive_orders(connection, ORDERS_SECONDS)
+            orders = receive_orders(connection, ORDERS_SECONDS, begun)
             if orders is not None:
                 self._run(SandboxGuard(orders, connection, self._house))
         finally:
             os.close(lock)
 
-    def _begin(self, connection: socket.socket) -> None:
-        orders = receive_orders(connection, ORDERS_SECONDS)
+    def _begin(self, connection: socket.socket, words: bytes) -> bool:
+        """Begin a turn, if it can at once; tell whether it is over, and its server may ask for the next."""
+        orders = receive_orders(connection, ORDERS_SECONDS, words)
         if orders is None:
-            return
+            return False
         try:
             begun = begin(orders, self._house, self._lock_file)
             if begun is None:
                 connection.sendall(encode({"t": "later"}))
             elif ends_in_a_moment(begun, connection):
-                note_end(begun, self._house, connection)
+                return note_end(begun, self._house, connection)
             else:
                 self._go_on(begun, connection)
         except UnnotedError as error:
             connection.sendall(encode({"t": "failed", "why": str(error)}))
+        return False
 
     def _go_on(self, begun: Begun, connection: socket.socket) -> None:
         """Guard a turn that takes longer.
@@ -260,8 +271,8 @@ class Keeper:
             with self._lock:
                 self._guards.discard(guard)
 
-    def _answer(self, connection: socket.socket) -> None:
-        asked = receive_orders(connection, ORDERS_SECONDS)
+    def _answer(self, connection: socket.socket, begun: bytes) -> None:
+        asked = receive_orders(connection, ORDERS_SECONDS, begun)
         if asked is not None:
             reply(self._sessions, asked, connection)
 

@@ -56,22 +56,26 @@ def ends_in_a_moment(begun: Begun, server: socket.socket) -> bool:
     return link.ended and not link.has_more and link.is_open and all(size <= MOST_PRINTED for size in printed)
 
 
-def note_end(begun: Begun, house: House, server: socket.socket) -> None:
-    """Note down a turn that has ended, and tell its server."""
+def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
+    """Note down a turn that has ended, and tell its server; tell whether that went well."""
+    noted = True
     try:
         told = _end(begun, house)
     except OSError as error:
-        told = encode({"t": "failed", "why": error.strerror})
+        told, noted = encode({"t": "failed", "why": error.strerror}), False
     finally:
         begun.leave_lines()  # Before it is told: who hears it may ask for the next turn.
         begun.loop.close()
-    with suppress(OSError):  # It may have gone meanwhile.
+    try:
         server.sendall(told)
+    except OSError:  # It may have gone meanwhile.
+        noted = False
     begun.stay.close()
     for folder, _entry, slots in begun.orders["lines"]:
         for execution_id in next_in_line(folder, slots):
             with suppress(OSError):  # It has ended, or will look by itself.
                 wake(os.path.dirname(begun.orders["folder"]), execution_id)
+    return noted
 
 
 def _end(begun: Begun, house: House) -> bytes:
@@ -104,7 +108,7 @@ def _end(begun: Begun, house: House) -> bytes:
             OUTCOME: _as_json(outcome),
         },
     )
-    said = {"outcome": outcome, "started": begun.started}
+    said = {"outcome": outcome, "started": begun.started, "again": True}
     output = {name: data.decode("latin-1") for name, data in printed.items() if data}
     whole = ended_frame({**said, "frames": link.kept, **output}) if link.kept is not None else None
     return hello_frame("running") + (whole or ended_frame(said) or b"")

@@ -149,6 +149,7 @@ class InSession:
         """See `Stay.close`."""
         if not self._left:
             self.leave(alive=True, reason=None)
+        self._live.folder.note_use()
 
 
 class House:

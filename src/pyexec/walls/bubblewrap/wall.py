@@ -22,8 +22,8 @@ START_SECONDS = 60.0
 CONNECT_SECONDS = 20.0
 ASK_SECONDS = 30.0
 ATTEMPTS = 2
-MOST_SPARE = 4
-"""To so many keepers a connection is held ahead; they hang up where none is used for half a minute."""
+MOST_HELD = 16
+"""So many connections to keepers are held for who comes next; they hang up where one is not used for half a minute."""
 
 
 class BubblewrapWall:
@@ -43,7 +43,7 @@ class BubblewrapWall:
         self._program = program
         self._lock = threading.Lock()
         self._staying: socket.socket | None = None
-        self._spare: dict[Path | None, socket.socket] = {}
+        self._held: list[tuple[Path | None, socket.socket]] = []
         self._closed = False
 
     def launch(self, launch: Launch, lock_fd: int) -> KeeperConnection:
@@ -66,55 +66,49 @@ class BubblewrapWall:
 
     def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """See `Wall.begin`."""
-        connection = self._take_spare(launch.keeper) or (self._try_connect(launch.keeper) if may_wait else None)
+        keeper = launch.keeper
+        connection = self._take_held(keeper) or (self._try_connect(keeper) if may_wait else None)
         if connection is None:
             return None
         try:
-            keeper = ask_to_begin(connection, launch, may_wait=may_wait)
+            return ask_to_begin(connection, launch, lambda again: self._hold(keeper, again), may_wait=may_wait)
         except OSError:  # It was just about to leave.
             connection.close()
             return None
-        self._leave_spare(launch.keeper)
-        return keeper
 
-    def _take_spare(self, keeper: Path | None) -> socket.socket | None:
-        """Return a connection that was made ahead, if its keeper still waits for the first word."""
-        with self._lock:
-            spare = self._spare.pop(keeper, None)
-        if spare is None:
-            return None
-        try:
-            spare.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            spare.settimeout(CONNECT_SECONDS)
-            return spare
-        except OSError:
-            pass
-        spare.close()
-        return None
+    def _take_held(self, keeper: Path | None) -> socket.socket | None:
+        """Return a connection that is held, if its keeper still waits for what comes next."""
+        while True:
+            with self._lock:
+                at = next((at for at, (whose, _one) in enumerate(self._held) if whose == keeper), None)
+                if at is None:
+                    return None
+                _whose, held = self._held.pop(at)
+            try:
+                held.recv(1, socket.MSG_PEEK)
+            except BlockingIOError:
+                return held
+            except OSError:
+                pass
+            held.close()
 
-    def _leave_spare(self, keeper: Path | None) -> None:
-        """Connect for the next turn, while the guest of this one works; not where that would have to wait."""
+    def _hold(self, keeper: Path | None, connection: socket.socket) -> None:
+        """Hold a connection for the next turn."""
         with self._lock:
-            if self._closed or keeper in self._spare:
-                return
-        spare = self._try_connect(keeper, 0.0)
-        if spare is None:
-            return
-        with self._lock:
-            while len(self._spare) >= MOST_SPARE:
-                self._spare.pop(next(iter(self._spare))).close()
-            if not self._closed and self._spare.setdefault(keeper, spare) is spare:
-                return
-        spare.close()
+            if not self._closed:
+                self._held.append((keeper, connection))
+                if len(self._held) <= MOST_HELD:
+                    return
+                _whose, connection = self._held.pop(0)
+        connection.close()
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""
         with self._lock:
             self._closed = True
-            for spare in self._spare.values():
-                spare.close()
-            self._spare.clear()
+            for _keeper, connection in self._held:
+                connection.close()
+            self._held.clear()
             if self._staying is not None:
                 self._staying.close()
                 self._staying = None

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +46,43 @@ def read(folder: str, name: str) -> str:
     finally:
         os.close(fd)
     return text.decode("ascii").rstrip("\n")
+
+
+class Kept:
+    """Files that are read again and again, which stay open until `close`. May be used from several threads.
+
+    Args:
+        folder: Where they are.
+    """
+
+    def __init__(self, folder: "str | None") -> None:
+        self._folder = folder
+        self._open: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def number(self, name: str) -> int:
+        """Return the number that a file says; 0 where there is no folder."""
+        return 0 if self._folder is None else int(self._read(self._folder, name))
+
+    def fields(self, name: str) -> "dict[str, int]":
+        """Return the numbers of a file with a name and a number in each line; it is at most a page long."""
+        text = "" if self._folder is None else self._read(self._folder, name)
+        return {key: int(value) for key, _, value in (line.partition(" ") for line in text.splitlines())}
+
+    def close(self) -> None:
+        """Let go of all; none is opened any more."""
+        with self._lock:
+            self._folder = None
+            for fd in self._open.values():
+                os.close(fd)
+            self._open.clear()
+
+    def _read(self, folder: str, name: str) -> str:
+        with self._lock:
+            fd = self._open.get(name)
+            if fd is None:
+                fd = self._open[name] = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            return os.pread(fd, _GULP_BYTES, 0).decode("ascii").rstrip("\n")
 
 
 def number(folder: str, name: str) -> int:

@@ -34,6 +34,8 @@ class Group:
         # Controllers that are mounted together have one folder.
         self._each = tuple(dict.fromkeys(folders.values()))
         self.limits = limits
+        self._memory = files.Kept(folders["memory"])
+        self._accounting = files.Kept(folders.get(ACCOUNTING))
 
     def open_entrances(self) -> "tuple[int, ...]":
         """See `model.Group`."""
@@ -70,13 +72,12 @@ class Group:
 
     def spent(self) -> Spent:
         """See `model.Group`."""
-        memory = self._folders["memory"]
-        accounting = self._folders.get(ACCOUNTING)
-        user, system = _seconds(accounting, "cpuacct.usage_user"), _seconds(accounting, "cpuacct.usage_sys")
+        memory, accounting = self._memory, self._accounting
+        user, system = (accounting.number(name) / _NANOSECONDS for name in ("cpuacct.usage_user", "cpuacct.usage_sys"))
         return Spent(
-            peak_memory=files.number(memory, "memory.max_usage_in_bytes"),
-            out_of_memory=files.fields(memory, "memory.oom_control").get("oom_kill", 0),
-            cpu_seconds=user + system or _seconds(accounting, "cpuacct.usage"),
+            peak_memory=memory.number("memory.max_usage_in_bytes"),
+            out_of_memory=memory.fields("memory.oom_control").get("oom_kill", 0),
+            cpu_seconds=user + system or accounting.number("cpuacct.usage") / _NANOSECONDS,
             user_seconds=user,
             system_seconds=system,
         )
@@ -93,6 +94,8 @@ class Group:
 
     def remove(self) -> bool:
         """See `model.Group`."""
+        self._memory.close()
+        self._accounting.close()
         deadline = time.monotonic() + files.REMOVE_SECONDS
         gone = [files.remove(folder, deadline) for folder in self._each]
         return all(gone)

@@ -33,6 +33,7 @@ class Group:
     def __init__(self, folder: str, limits: GroupLimits) -> None:
         self._folder = folder
         self._peak = 0
+        self._kept = files.Kept(folder)
         self.limits = limits
 
     def open_entrances(self) -> "tuple[int, ...]":
@@ -69,8 +70,8 @@ class Group:
 
     def spent(self) -> Spent:
         """See `model.Group`."""
-        out_of_memory = files.fields(self._folder, "memory.events").get("oom_kill", 0)
-        cpu = files.fields(self._folder, "cpu.stat")
+        out_of_memory = self._kept.fields("memory.events").get("oom_kill", 0)
+        cpu = self._kept.fields("cpu.stat")
         return Spent(
             peak_memory=self._highest(out_of_memory=bool(out_of_memory)),
             out_of_memory=out_of_memory,
@@ -94,6 +95,7 @@ class Group:
 
     def remove(self) -> bool:
         """See `model.Group`."""
+        self._kept.close()
         return files.remove(self._folder, time.monotonic() + files.REMOVE_SECONDS)
 
     def _highest(self, *, out_of_memory: bool) -> int:

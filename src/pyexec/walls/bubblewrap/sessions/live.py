@@ -33,6 +33,7 @@ class LiveSession:
         busy: Whether somebody speaks with its guest.
         ended: Why it has been ended, once it has.
         renewed: Whether another interpreter may follow without a word.
+        size: How many bytes its files had after the latest turn.
     """
 
     folder: SessionFolder
@@ -48,6 +49,7 @@ class LiveSession:
     busy: bool = True
     ended: str | None = None
     renewed: bool = False
+    size: int = 0
 
     @property
     def box(self) -> Box:

@@ -31,6 +31,7 @@ from pyexec.walls.bubblewrap.workspaces import HandedOut
 ENDED_SECONDS = 2.0
 ENTER_SECONDS = 30.0
 IDLE_ENOUGH_SECONDS = 60.0
+SHARE_SECONDS = 1.0
 """A session that was used more recently does not make room for one of somebody else."""
 
 
@@ -55,6 +56,7 @@ class Sessions:
         # Those that wait for a sandbox, or whose sandbox is being made.
         self._coming: set[Path] = set()
         self._sitter: Sitter | None = None
+        self._within: dict[Path, float] = {}  # Until when an owner is known to have room.
 
     def enter(self, ticket: Ticket, folder: SessionFolder, prefix: Path, shared: Sequence[Folder] = ()) -> LiveSession:
         """Return a session that nobody else speaks with until it is left; start its interpreter where it is new.
@@ -91,8 +93,7 @@ class Sessions:
 
     def enter_at_once(self, folder: SessionFolder, prefix: Path) -> LiveSession | None:
         """Return a session like `enter`, if it lives, there, and nobody speaks with it; never blocks."""
-        share = self.share(folder.path.parent)
-        if share.used > share.allowed:
+        if not self._has_room(folder.path.parent):
             return None  # Whoever waits is told.
         with self._lock:
             live = self._live.get(folder.path)
@@ -108,7 +109,7 @@ class Sessions:
     def leave(self, live: LiveSession) -> None:
         """Let others have it; it lives on."""
         live.used = time.monotonic()
-        live.folder.note_use()
+        self._note_size(live)
         sitter = self._watching()
         with self._lock:
             if live.ended is None:
@@ -223,6 +224,27 @@ class Sessions:
             self._sitter.close()
 
     # -- beginning -------------------------------------------------------------------------------------------------
+
+    def _has_room(self, owner: Path) -> bool:
+        """Tell whether an owner's files are within their share, as it was a moment ago and nobody has written since."""
+        now = time.monotonic()
+        if now < self._within.get(owner, 0.0):
+            return True
+        share = self.share(owner)
+        if share.used > share.allowed:
+            return False
+        self._within[owner] = now + SHARE_SECONDS
+        return True
+
+    def _note_size(self, live: LiveSession) -> None:
+        """Have the share of its owner be looked at again where its files have another size than before."""
+        try:
+            size = live.home.workspace.last_used()
+        except OSError:
+            size = -1
+        if size != live.size:
+            live.size = size
+            self._within.pop(live.owner, None)
 
     def _is_taken_up(self, live: LiveSession) -> bool:
         """Stop watching a session that is ours now; tell whether it can be spoken with."""
