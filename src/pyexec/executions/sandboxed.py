@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError, PackagesUnavailableError
@@ -60,9 +61,10 @@ class InSandboxes:
 
     def check(self, request: ExecutionRequest) -> None:
         """See `Way.check`."""
-        for name, why in {**_REFUSED, **(_NOT_A_CELLS if _is_cell(request) else {})}.items():
-            if getattr(request, name):
-                raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
+        for refused in (_REFUSED, _NOT_A_CELLS) if _is_cell(request) else (_REFUSED,):
+            for name, why in refused.items():
+                if getattr(request, name):
+                    raise InvalidArgumentError(f"{name} was given, and the code is to run in a sandbox.", hint=why)
         if (request.script_path or "").lower().endswith(".ipynb"):
             raise InvalidArgumentError("A notebook cannot be run in a sandbox.", hint="Run it without sandboxed.")
         if request.python_version is not None:
@@ -95,7 +97,7 @@ class InSandboxes:
         session = ready.session.session if ready.session else None
         header = read_header(ready.placed.program.header_source)
         if session is not None and session.state == "live" and session.prefix is not None:
-            return self._with_packages(self._plan_of_live(Path(session.prefix)), ready, header)
+            return self._with_packages(_plan_of_live(session.prefix, self.notes), ready, header)
         plan = self._plan_of_new(ready)
         if session is None:
             _see_that_python_fits(header, plan)
@@ -180,10 +182,12 @@ class InSandboxes:
         packages = tuple(sorted((*base, *found.ready.packages)))
         return replace(plan, packages=packages, package_folder=found.ready.folder, notes=notes)
 
-    def _plan_of_live(self, prefix: Path) -> RunPlan:
-        """Return how a turn runs in an interpreter that is there already."""
-        python = str(prefix / "bin" / "python")
-        return RunPlan(argv=(python,), strategy="uv-run", python=python, python_version=None, notes=self.notes)
+
+@lru_cache(maxsize=1000)
+def _plan_of_live(prefix: str, notes: tuple[str, ...]) -> RunPlan:
+    """Return how a turn runs in an interpreter that is there already."""
+    python = f"{prefix}/bin/python"
+    return RunPlan(argv=(python,), strategy="uv-run", python=python, python_version=None, notes=notes)
 
 
 def _is_cell(request: ExecutionRequest) -> bool:

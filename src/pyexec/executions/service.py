@@ -66,10 +66,14 @@ class ExecutionService:
     async def submit(self, principal: Principal, request: ExecutionRequest) -> Execution:
         """See `Submitter.submit`."""
         with closing(await self.submit_to_wait(principal, request)) as submitted:
+            await submitted.noted()
             return submitted.execution
 
     async def submit_to_wait(self, principal: Principal, request: ExecutionRequest) -> Submitted:
-        """Do the same for who goes on to wait for it here; see `wait_for_submitted`."""
+        """Do the same for who goes on to wait for it here; see `wait_for_submitted`.
+
+        What has ended by then may be just being written down: see `Submitted.noted`.
+        """
         try:
             submitted = await self._submitter.submit(principal, request)
         except PyexecError as error:
@@ -215,11 +219,17 @@ class ExecutionService:
     async def cell_of(self, submitted: Submitted, max_bytes: int | None) -> CellReading:
         """Return what there is to be told of an execution, as it was last seen, that was a turn of a guest.
 
+        It is written down when this returns.
+
         Raises:
             InvalidArgumentError: `max_bytes` is not allowed.
         """
         budget = self.output_budget(max_bytes)
-        return submitted.cell(budget) or await run_sync(self._cell, submitted.execution, budget)
+        told = submitted.cell(budget)
+        await submitted.noted()
+        if told is not None and told.reading.execution is not submitted.execution:
+            told = submitted.cell(budget)
+        return told or await run_sync(self._cell, submitted.execution, budget)
 
     def as_submitted(self, execution: Execution) -> Reading:
         """Return an execution that nobody waited for as it was handed over: nothing has been read of it yet."""

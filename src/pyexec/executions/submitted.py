@@ -1,7 +1,7 @@
 """An execution and what its keeper still says to the process that has submitted it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from pyexec.domain.executions import Execution, StreamName
@@ -53,6 +53,19 @@ class Submitted:
         self.keeper = keeper
         self.environment = environment
         self.ended: Mapping[str, Any] | None = None
+
+    async def noted(self) -> None:
+        """Wait until it is written down, where its keeper has told its end before that.
+
+        To be done before anybody is told its id. Where it could not be, its notes say so.
+        """
+        if self.keeper is None or not (self.ended or {}).get("noting"):
+            return
+        why = await self.keeper.noted()
+        if why is not None:
+            note = f"What it printed is kept nowhere: the state folder cannot be written ({why})."
+            self.execution = replace(self.execution, notes=(*self.execution.notes, note))
+        self.close()
 
     @property
     def was_silent(self) -> bool:

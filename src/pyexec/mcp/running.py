@@ -151,13 +151,14 @@ async def run_to_reading(
 async def run_for(desk: Desk, context: Context, request: ExecutionRequest, wait_seconds: float | None) -> Execution:
     """Submit something and wait for its end, as long as the caller wants to; return it as it stands then."""
     with closing(await submit_and_wait(desk, context, request, wait_seconds)) as submitted:
+        await submitted.noted()
         return submitted.execution
 
 
 async def submit_and_wait(
     desk: Desk, context: Context, request: ExecutionRequest, wait_seconds: float | None
 ) -> "Submitted":
-    """Do the same; return what its keeper has said too, which is the caller's to close."""
+    """Do the same; return what its keeper has said too, which is the caller's to close; see `Submitted.noted`."""
     service = (await desk.services.get()).executions
     principal = desk.principal()
     submitted = await service.submit_to_wait(principal, request)

@@ -14,6 +14,7 @@ from pyexec_guest.keeper.places import connect_in
 
 StopMode = Literal["cancel", "kill"]
 
+NOTE_SECONDS = 20.0
 _GULP_BYTES = 65536
 
 
@@ -34,6 +35,7 @@ class KeeperConnection:
         self._decoder = protocol.Decoder()
         self._messages: deque[dict[str, Any]] = deque()
         self._is_over = False
+        self._is_free = False
 
     async def next(self) -> dict[str, Any] | None:
         """Return the keeper's next message; None when it has ended (the outcome is written, or it was killed)."""
@@ -64,14 +66,27 @@ class KeeperConnection:
         """Return a message of a kind that has arrived already, and has not been taken; it is not taken by this."""
         return next((message for message in self._messages if message.get("t") == kind), None)
 
+    async def noted(self) -> str | None:
+        """Wait until what has ended is written down, where its end says `noting`; return why that failed, if it did.
+
+        A keeper that is killed meanwhile says nothing.
+        """
+        with anyio.move_on_after(NOTE_SECONDS):
+            while (message := await self.next()) is not None:
+                self._is_free = message.get("t") == "noted"
+                if self._is_free:
+                    return None
+                if message.get("t") == "failed":
+                    return str(message.get("why"))
+        return None
+
     def stop(self, mode: StopMode, reason: str) -> None:
         """Ask the keeper to end the execution."""
         self._connection.sendall(protocol.encode({"op": "stop", "mode": mode, "reason": reason}))
 
     def close(self) -> None:
         """Hang up; the keeper goes on."""
-        ended = self.said("ended")
-        if ended is not None and ended.get("again") is True and self._decoder.is_empty:
+        if self._is_free and not self._messages and not self._is_over and self._decoder.is_empty:
             self._take_back(self._connection)
         else:
             self._connection.close()

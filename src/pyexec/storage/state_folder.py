@@ -4,6 +4,7 @@ import hashlib
 import os
 import shutil
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from pyexec.domain.errors import DiskFullError, StateUnusableError
@@ -133,5 +134,6 @@ class StateFolder:
         )
 
 
+@lru_cache(maxsize=1000)
 def _short_hash(owner: str) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:32]

@@ -7,7 +7,8 @@ first byte they send says what they want:
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
     t   a turn is to begin, if it can at once: then come its orders; the answer is that of a keeper that guards it, or
         one frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down.
-        Where it is over in a moment, `ended` says so by `again`, and the server may ask for something else
+        Where it is over in a moment, `ended` says so by `noting`; after it comes {"t": "noted"}, or `failed` as above,
+        and then the server may ask for something else
     s   something is to be done with sessions: then comes what, as one frame, and the answer is another
     h   nothing; the keeper stays while this connection does
 """

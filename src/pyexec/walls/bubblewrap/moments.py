@@ -5,6 +5,7 @@ import os
 import socket
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from pyexec.sandbox.claims import LOCK
@@ -57,28 +58,41 @@ def ends_in_a_moment(begun: Begun, server: socket.socket) -> bool:
 
 
 def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
-    """Note down a turn that has ended, and tell its server; tell whether that went well."""
-    noted = True
+    """Tell the server of a turn that has ended, then note it down; tell whether that went well.
+
+    The server makes its answer of it meanwhile, and gives that when it hears that all is noted.
+    """
     try:
-        told = _end(begun, house)
+        ended = _end(begun, house)
+        heard = _say(server, _told(ended))
+        pack(begun.folder, _files(begun, ended))
+        noted = encode({"t": "noted"})
     except OSError as error:
-        told, noted = encode({"t": "failed", "why": error.strerror}), False
+        heard, noted = False, encode({"t": "failed", "why": error.strerror})
     finally:
         begun.leave_lines()  # Before it is told: who hears it may ask for the next turn.
         begun.loop.close()
-    try:
-        server.sendall(told)
-    except OSError:  # It may have gone meanwhile.
-        noted = False
+    heard = _say(server, noted) and heard
     begun.stay.close()
     for folder, _entry, slots in begun.orders["lines"]:
         for execution_id in next_in_line(folder, slots):
             with suppress(OSError):  # It has ended, or will look by itself.
                 wake(os.path.dirname(begun.orders["folder"]), execution_id)
-    return noted
+    return heard
 
 
-def _end(begun: Begun, house: House) -> bytes:
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """What is known of a turn that has ended."""
+
+    started: dict[str, Any]
+    outcome: dict[str, Any]
+    printed: dict[str, bytes]
+    frames: list[dict[str, Any]] | None
+
+
+def _end(begun: Begun, house: House) -> _Ended:
+    """Let go of the sandbox."""
     stay, link = begun.stay, begun.link
     ending = Ending(cause="exited", exit_code=link.exit_code)
     printed = {name: _read(fd) for name, fd in zip(STREAMS, stay.box.sandbox.output, strict=True)}
@@ -88,30 +102,44 @@ def _end(begun: Begun, house: House) -> bytes:
     told = stay.leave(alive=link.broken is None, reason=link.fault)
     if told is not None:
         add_reason(ending, told)
-    for name, data in printed.items():
-        if data:
-            begun.events.output(name, 0, time.time())
-    outcome = outcome_of(
-        ending, usage, begun.started["started_at"], {name: len(data) for name, data in printed.items()}
-    )
-    note_ended(begun.events, outcome)
-    texts = {name: text.encode("utf-8", "surrogatepass") for name, text in begun.orders["files"]}
-    pack(
-        begun.folder,
-        {
-            LOCK: b"",
-            **texts,
-            EVENTS: begun.events.held,
-            FRAMES: link.held,
-            **printed,
-            STARTED: _as_json(begun.started),
-            OUTCOME: _as_json(outcome),
-        },
-    )
-    said = {"outcome": outcome, "started": begun.started, "again": True}
-    output = {name: data.decode("latin-1") for name, data in printed.items() if data}
-    whole = ended_frame({**said, "frames": link.kept, **output}) if link.kept is not None else None
+    sizes = {name: len(data) for name, data in printed.items()}
+    outcome = outcome_of(ending, usage, begun.started["started_at"], sizes)
+    return _Ended(begun.started, outcome, printed, link.kept)
+
+
+def _told(ended: _Ended) -> bytes:
+    """Return what the server is told, which is all there is, or where that is too long enough to look for it."""
+    said = {"outcome": ended.outcome, "started": ended.started, "noting": True}
+    whole: bytes | None = None
+    if ended.frames is not None:
+        output = {name: data.decode("latin-1") for name, data in ended.printed.items() if data}
+        whole = ended_frame({**said, "frames": ended.frames, **output})
     return hello_frame("running") + (whole or ended_frame(said) or b"")
+
+
+def _files(begun: Begun, ended: _Ended) -> dict[str, bytes]:
+    """Return what is in the folder of an execution."""
+    for name, data in ended.printed.items():
+        if data:
+            begun.events.output(name, 0, ended.outcome["ended_at"])
+    note_ended(begun.events, ended.outcome)
+    return {
+        LOCK: b"",
+        **{name: text.encode("utf-8", "surrogatepass") for name, text in begun.orders["files"]},
+        EVENTS: begun.events.held,
+        FRAMES: begun.link.held,
+        **ended.printed,
+        STARTED: _as_json(ended.started),
+        OUTCOME: _as_json(ended.outcome),
+    }
+
+
+def _say(server: socket.socket, words: bytes) -> bool:
+    try:
+        server.sendall(words)
+    except OSError:  # It may have gone meanwhile.
+        return False
+    return True
 
 
 def _read(fd: int) -> bytes:
