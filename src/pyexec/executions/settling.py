@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from pyexec.domain.errors import DiskFullError, RecordsUnavailableError
 from pyexec.domain.executions import Execution, Outcome
@@ -160,9 +161,12 @@ def is_id(text: str) -> bool:
 
 
 def _apply(execution: Execution, observation: Observation) -> Execution:
-    started = observation.started
+    started, outcome = observation.started, observation.outcome
+    news: dict[str, Any] = {}
     if started is not None:
-        execution = replace(execution, started_at=started.started_at, pid=started.pid)
-    if observation.outcome is not None:
-        return replace(execution, state=observation.outcome.state, outcome=observation.outcome)
-    return replace(execution, state="running") if observation.phase == "running" else execution
+        news = {"started_at": started.started_at, "pid": started.pid}
+    if outcome is not None:
+        news |= {"state": outcome.state, "outcome": outcome}
+    elif observation.phase == "running":
+        news["state"] = "running"
+    return replace(execution, **news) if news else execution

@@ -14,12 +14,10 @@ FILES = 20
 def render_python(result: PythonResult) -> str:
     """Return what a reader sees first: how it ended, what it printed, its value, what it showed."""
     exception = result.exception
-    plain = result.model_copy(
-        update={
-            "error": None if exception and result.status == "failed" else result.error,
-            "resolved_dependencies": None,
-        }
-    )
+    plain = result
+    if exception is not None or result.resolved_dependencies is not None:
+        error = None if exception is not None and result.status == "failed" else result.error
+        plain = result.model_copy(update={"error": error, "resolved_dependencies": None})
     head, *rest = render_run(plain).split("\n\n", 1)
     if result.session_id is not None:
         head = f"{head} Session `{result.session_id}`."

@@ -23,10 +23,15 @@ SMART_ASYNC = "smart_async"
 
 def run_result(reading: "Reading", now: float, environment: "Answer") -> results.RunResult:
     """Return the result of a run tool."""
+    return results.RunResult(**run_fields(reading, now, environment))
+
+
+def run_fields(reading: "Reading", now: float, environment: "Answer") -> dict[str, Any]:
+    """Return the fields of the result of a run tool."""
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
     stderr = _stderr(reading)
-    return results.RunResult(
+    return dict(
         job_id=execution.id,
         status=execution.state,
         stdout=output.stdout.text,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pyexec.domain.turns import Display, Failure, Part, Turn, TurnFile
 from pyexec.mcp.results_execute import PythonException, PythonFile, PythonResult, Shown
-from pyexec.mcp.views import run_result
+from pyexec.mcp.views import run_fields
 from pyexec.sessions.paths import uri_of as workspace_uri
 
 if TYPE_CHECKING:
@@ -39,10 +39,10 @@ def python_result(
 
     `directory` is where the code left its files, where the client has it too; else they are among the artifacts.
     """
-    base = run_result(reading, now, environment)
-    turn = turn or Turn()
+    fields = run_fields(reading, now, environment)
+    job_id, turn = reading.execution.id, turn or Turn()
     files = [
-        PythonFile(name=one.name, size=one.size, media_type=one.media_type, uri=uri_of(base.job_id, one.name))
+        PythonFile(name=one.name, size=one.size, media_type=one.media_type, uri=uri_of(job_id, one.name))
         for one in artifacts
     ]
     session = reading.execution.session
@@ -51,17 +51,15 @@ def python_result(
     elif directory is not None:
         files += [_file_in(directory, one) for one in turn.files if one.kept_as is None]
     outcome = reading.execution.outcome
-    notes = [*(base.notes or []), *turn.notes, *_own_notes(turn)]
-    fields = base.model_dump(exclude={"stderr", "notes"})
+    notes = [*(fields["notes"] or []), *turn.notes, *_own_notes(turn)]
+    fields.update(stderr=_stderr(fields["stderr"], turn), notes=notes or None)
     return PythonResult(
         **fields,
-        stderr=_stderr(base.stderr, turn),
-        notes=notes or None,
         session_id=reading.execution.session,
-        success=base.status == "completed" and base.error is None,
+        success=fields["status"] == "completed" and fields["error"] is None,
         result=_clip(turn.value, RESULT_CHARACTERS),
         exception=_exception(turn.failure),
-        displays=[shown(base.job_id, display) for display in turn.displays] or None,
+        displays=[shown(job_id, display) for display in turn.displays] or None,
         files=files or None,
         peak_memory_mb=round(outcome.peak_rss_bytes / 2**20, 2) if outcome else None,
     )

@@ -67,30 +67,18 @@ class BubblewrapWall:
     def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """See `Wall.begin`."""
         keeper = launch.keeper
-        connection = self._take_held(keeper) or (self._try_connect(keeper) if may_wait else None)
-        if connection is None:
-            return None
-        try:
-            return ask_to_begin(connection, launch, lambda again: self._hold(keeper, again), may_wait=may_wait)
-        except OSError:  # It was just about to leave.
-            connection.close()
-            return None
+        while connection := self._take_held(keeper) or (self._try_connect(keeper) if may_wait else None):
+            try:
+                return ask_to_begin(connection, launch, lambda again: self._hold(keeper, again), may_wait=may_wait)
+            except OSError:  # It has hung up, or is just about to leave.
+                connection.close()
+        return None
 
     def _take_held(self, keeper: Path | None) -> socket.socket | None:
-        """Return a connection that is held, if its keeper still waits for what comes next."""
-        while True:
-            with self._lock:
-                at = next((at for at, (whose, _one) in enumerate(self._held) if whose == keeper), None)
-                if at is None:
-                    return None
-                _whose, held = self._held.pop(at)
-            try:
-                held.recv(1, socket.MSG_PEEK)
-            except BlockingIOError:
-                return held
-            except OSError:
-                pass
-            held.close()
+        """Return a connection that is held, on which its keeper waits for what comes next, or has hung up."""
+        with self._lock:
+            at = next((at for at, (whose, _one) in enumerate(self._held) if whose == keeper), None)
+            return None if at is None else self._held.pop(at)[1]
 
     def _hold(self, keeper: Path | None, connection: socket.socket) -> None:
         """Hold a connection for the next turn."""
