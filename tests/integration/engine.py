@@ -14,6 +14,7 @@ from pyexec.app.services import open_services
 from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
 from pyexec.settings import load_settings
 from pyexec.storage.output import Output
+from pyexec.storage.state_folder import StateFolder
 from tests.helpers.homes import environment
 from tests.helpers.processes import alive, eventually, holding
 
@@ -82,7 +83,7 @@ class Engine:
 
     def folder(self, execution: Execution) -> Path:
         """Return where its files lie."""
-        return self.executions.folder_of(execution)
+        return StateFolder(self.settings.home).unpacked(execution.id)
 
     def keeper(self, execution: Execution) -> int:
         """Return the pid of its keeper: the process that holds its lock, once the launcher has let go of it too."""

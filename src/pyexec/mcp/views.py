@@ -31,28 +31,28 @@ def run_fields(reading: "Reading", now: float, environment: "Answer") -> dict[st
     execution, output = reading.execution, reading.output
     outcome = execution.outcome
     stderr = _stderr(reading)
-    return dict(
-        job_id=execution.id,
-        status=execution.state,
-        stdout=output.stdout.text,
-        stderr=stderr,
-        exit_code=outcome.exit_code if outcome else None,
-        execution_strategy=execution.strategy,
-        elapsed_seconds=round(execution.elapsed(now), 4),
-        signal=outcome.signal if outcome else None,
-        stopped_by=outcome.stopped_by if outcome else None,
-        error=error_of(execution, stderr),
-        advice=advice_for(execution, stderr),
-        truncated=output.truncated,
-        stdout_bytes=output.stdout.total,
-        stderr_bytes=output.stderr.total,
-        next_cursor=output.next_cursor.encode(),
-        leftover_processes=_leftovers(outcome),
-        resolved_dependencies=None if environment.packages is None else list(environment.packages),
-        python_version_used=environment.python_version or execution.python_version,
-        environment_id=environment.digest,
-        notes=[*execution.notes, *environment.notes] or None,
-    )
+    return {
+        "job_id": execution.id,
+        "status": execution.state,
+        "stdout": output.stdout.text,
+        "stderr": stderr,
+        "exit_code": outcome.exit_code if outcome else None,
+        "execution_strategy": execution.strategy,
+        "elapsed_seconds": round(execution.elapsed(now), 4),
+        "signal": outcome.signal if outcome else None,
+        "stopped_by": outcome.stopped_by if outcome else None,
+        "error": error_of(execution, stderr),
+        "advice": advice_for(execution, stderr),
+        "truncated": output.truncated,
+        "stdout_bytes": output.stdout.total,
+        "stderr_bytes": output.stderr.total,
+        "next_cursor": output.next_cursor.encode(),
+        "leftover_processes": _leftovers(outcome),
+        "resolved_dependencies": None if environment.packages is None else list(environment.packages),
+        "python_version_used": environment.python_version or execution.python_version,
+        "environment_id": environment.digest,
+        "notes": [*execution.notes, *environment.notes] or None,
+    }
 
 
 def started(run: results.RunResult, request: ExecutionRequest) -> results.Started:

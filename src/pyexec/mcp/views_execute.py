@@ -51,7 +51,7 @@ def python_result(
     elif directory is not None:
         files += [_file_in(directory, one) for one in turn.files if one.kept_as is None]
     outcome = reading.execution.outcome
-    notes = [*(fields["notes"] or []), *turn.notes, *_own_notes(turn)]
+    notes: list[str] = [*(fields["notes"] or []), *turn.notes, *_own_notes(turn)]
     fields.update(stderr=_stderr(fields["stderr"], turn), notes=notes or None)
     return PythonResult(
         **fields,

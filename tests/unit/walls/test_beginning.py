@@ -1,64 +1,19 @@
-"""What begins before its folder is made, where that cannot be."""
+"""What begins before anything of it is written, and what cannot."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from pyexec.sandbox.claims import LOCK
-from pyexec.walls.bubblewrap.beginning import begin
-from pyexec.walls.bubblewrap.stays import House
-from pyexec.walls.bubblewrap.weights import Weights
+from pyexec.sandbox.claims import LOCK, claim
+from pyexec.walls.bubblewrap.beginning import UnnotedError, begin, note_down
 from pyexec_guest.keeper.turn import hold_place, is_locked, take_place
+from tests.unit.walls.stays import GuestStay, house
 
 
-class RecordingStay:
-    """A place to run that notes what is asked for, and how it is left."""
-
-    def __init__(self) -> None:
-        self.box = self
-        self.connection = self
-        self.request: dict[str, Any] = {"last": False}
-        self.is_open = True
-        self.sent: list[dict[str, Any]] = []
-        self.left: list[bool] = []
-        self.shares: list[float] = []
-
-    def spent(self) -> None:
-        return None
-
-    def late(self) -> list[dict[str, Any]]:
-        return []
-
-    def send(self, request: dict[str, Any], *, large: bool) -> None:
-        assert large
-        self.sent.append(request)
-
-    def weigh(self, share: float) -> None:
-        self.shares.append(share)
-
-    def leave(self, *, alive: bool, reason: str | None) -> None:
-        self.left.append(alive)
-
-    def close(self) -> None:
-        pass
-
-
-class OneStay:
-    def __init__(self, stay: RecordingStay | None) -> None:
-        self.weights = Weights()
-        self._stay = stay
-
-    def stay_at_once(self, *_asked: object) -> RecordingStay | None:
-        return self._stay
-
-
-def house(stay: RecordingStay | None) -> House:
-    return cast("House", OneStay(stay))
-
-
-def orders(executions: Path, line: Path) -> dict[str, Any]:
+def orders(executions: Path, line: Path, **more: Any) -> dict[str, Any]:
     return {
         "id": "a" * 32,
         "owner": "somebody",
@@ -68,7 +23,26 @@ def orders(executions: Path, line: Path) -> dict[str, Any]:
         "python_at": 0,
         "guest": {"code": "1"},
         "files": [("code/script.py", "1\ud800"), ("execution.json", "{}")],
+        "room": 0,
+        "timeout": 0,
+        **more,
     }
+
+
+@pytest.fixture
+def stay() -> Generator[GuestStay]:
+    stay = GuestStay()
+    yield stay
+    stay.end()
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Generator[Path]:
+    """The lock of a keeper that lives."""
+    (tmp_path / "keeper").mkdir()
+    held = claim(tmp_path / "keeper", tmp_path / "elsewhere", "c" * 32)
+    yield tmp_path / "keeper" / LOCK
+    held.release()
 
 
 @pytest.fixture
@@ -80,60 +54,74 @@ def line(tmp_path: Path) -> Path:
     return tmp_path / "line"
 
 
-def test_what_is_noted_down_is_there_with_its_lock_and_its_place(tmp_path: Path, line: Path) -> None:
-    given, stay = orders(tmp_path, line), RecordingStay()
-    begun = begin(given, house(stay))
+def is_free(line: Path) -> bool:
+    place = hold_place(str(line), 1)
+    if place is not None:
+        place.close()
+    return place is not None
+
+
+def test_what_has_begun_stands_in_line_by_the_lock_of_its_keeper(
+    tmp_path: Path, line: Path, lock: Path, stay: GuestStay
+) -> None:
+    begun = begin(orders(tmp_path, line), house(stay), lock)
     assert begun is not None
-    assert [(one["code"], one["last"], one["op"]) for one in stay.sent] == [("1", False, "run")]
-    folder = Path(given["folder"])
-    assert (folder / "code" / "script.py").read_bytes() == b"1\xed\xa0\x80"
-    [(_line, entry, _slots)] = given["lines"]
+    asked = stay.asked()
+    assert (asked["code"], asked["last"], asked["op"]) == ("1", False, "run")
+    assert not begun.folder.exists()
+    [(_line, entry, _slots)] = begun.orders["lines"]
+    assert os.path.samefile(line / entry, lock)
     assert is_locked(str(line / entry))
-    assert os.path.samefile(line / entry, folder / LOCK)
-    os.close(given["lock"])
-    assert not is_locked(str(line / entry))
+    assert not is_free(line)
 
 
-def test_what_cannot_be_noted_down_is_ended_and_leaves_no_trace(tmp_path: Path, line: Path) -> None:
-    no_folder = tmp_path / "file"
-    no_folder.touch()
-    stay = RecordingStay()
-    with pytest.raises(OSError, match="Not a directory"):
-        begin(orders(no_folder, line), house(stay))
+def test_what_goes_on_has_a_folder_with_its_files_and_a_lock_of_its_own(
+    tmp_path: Path, line: Path, lock: Path, stay: GuestStay
+) -> None:
+    at_home = house(stay)
+    begun = begin(orders(tmp_path, line), at_home, lock)
+    assert begun is not None
+    own = note_down(begun, at_home)
+    assert (begun.folder / "code" / "script.py").read_bytes() == b"1\xed\xa0\x80"
+    assert (begun.folder / "execution.json").read_bytes() == b"{}"
+    assert is_locked(str(begun.folder / LOCK))
+    os.close(own)
+    assert not is_locked(str(begun.folder / LOCK))
+
+
+def test_what_cannot_be_noted_down_is_ended_and_leaves_no_trace(
+    tmp_path: Path, line: Path, lock: Path, stay: GuestStay
+) -> None:
+    at_home = house(stay)
+    begun = begin(orders(tmp_path, line), at_home, lock)
+    assert begun is not None
+    begun.folder.touch()
+    with pytest.raises(UnnotedError, match="File exists"):
+        note_down(begun, at_home)
     assert stay.left == [False]
-    place = hold_place(str(line), 1)
-    assert place is not None
-    place.close()
+    assert is_free(line)
 
 
-def test_one_that_ends_while_it_is_asked_has_begun_nothing(tmp_path: Path, line: Path) -> None:
-    stay = RecordingStay()
-    stay.is_open = False
-    assert begin(orders(tmp_path, line), house(stay)) is None
+def test_one_that_ends_while_it_is_asked_has_begun_nothing(
+    tmp_path: Path, line: Path, lock: Path, stay: GuestStay
+) -> None:
+    stay.guest.close()
+    assert begin(orders(tmp_path, line), house(stay), lock) is None
     assert stay.left == [False]
-    assert not Path(tmp_path, "a" * 32).exists()
+    assert is_free(line)
 
 
-def test_nobody_is_asked_where_somebody_stands_in_line(tmp_path: Path, line: Path) -> None:
+def test_nobody_is_asked_where_somebody_stands_in_line(tmp_path: Path, line: Path, lock: Path, stay: GuestStay) -> None:
     take_place(str(line), str(tmp_path / "lock"), "c" * 32)
-    stay = RecordingStay()
-    assert begin(orders(tmp_path, line), house(stay)) is None
-    assert stay.sent == []
+    assert begin(orders(tmp_path, line), house(stay), lock) is None
+    assert stay.turns == []
 
 
-def test_where_there_is_no_place_to_run_the_line_is_free_for_others(tmp_path: Path, line: Path) -> None:
-    assert begin(orders(tmp_path, line), house(None)) is None
-    assert not Path(tmp_path, "a" * 32).exists()
-    place = hold_place(str(line), 1)
-    assert place is not None
-    place.close()
+def test_nobody_is_asked_where_the_disk_is_nearly_full(tmp_path: Path, line: Path, lock: Path, stay: GuestStay) -> None:
+    assert begin(orders(tmp_path, line, room=2**62), house(stay), lock) is None
+    assert stay.turns == []
 
 
-def test_nobody_joins_a_line_whose_end_is_held(tmp_path: Path, line: Path) -> None:
-    place = hold_place(str(line), 2)
-    assert place is not None
-    assert hold_place(str(line), 2) is None
-    first = place.take(str(tmp_path / "lock"), "d" * 32)
-    place.close()
-    second = take_place(str(line), str(tmp_path / "lock"), "e" * 32)
-    assert first < second
+def test_where_there_is_no_place_to_run_the_line_is_free_for_others(tmp_path: Path, line: Path, lock: Path) -> None:
+    assert begin(orders(tmp_path, line), house(None), lock) is None
+    assert is_free(line)

@@ -71,12 +71,10 @@ class Begun:
             if entry is not None:
                 leave_place(folder, entry)
 
-    def give_up(self, house: House, reason: str | None = UNNOTED) -> None:
-        """End it; None: for the reason that its sandbox has ended for already."""
-        house.weights.end(self.ticket.owner, self.stay.box)
+    def give_up(self, house: House) -> None:
+        """End it, because it cannot be noted down."""
         self.link.close()
-        self.stay.leave(alive=False, reason=reason)
-        self.stay.close()
+        _leave(self.stay, self.ticket, house, UNNOTED)
         self.loop.close()
         self.leave_lines()
 
@@ -138,21 +136,25 @@ def _ask(orders: dict[str, Any], house: House) -> Begun | None:
         stay.close()
         raise
     stay.connection.send(request, large=True)
-    # All else is done while the guest works. What it has used before is read while it wakes up.
-    before = stay.box.spent()
     try:
+        if not stay.connection.is_open:  # Its guest has just ended.
+            _leave(stay, ticket, house, None)
+            return None
+        # All else is done while the guest works. What it has used before is read while it wakes up.
+        before = stay.box.spent()
         begun = _begun(orders, ticket, stay, request, before)
     except BaseException:
-        house.weights.end(ticket.owner, stay.box)
-        stay.leave(alive=False, reason=UNNOTED)
-        stay.close()
+        _leave(stay, ticket, house, UNNOTED)
         raise
-    if not stay.connection.is_open:  # Its guest has just ended.
-        begun.give_up(house, None)
-        return None
     stay.began(begun.link.turn)
     begun.link.note_late(late)
     return begun
+
+
+def _leave(stay: Stay, ticket: Ticket, house: House, reason: str | None) -> None:
+    house.weights.end(ticket.owner, stay.box)
+    stay.leave(alive=False, reason=reason)
+    stay.close()
 
 
 def _begun(orders: dict[str, Any], ticket: Ticket, stay: Stay, request: dict[str, Any], before: Spent | None) -> Begun:

@@ -1,0 +1,75 @@
+"""Folders that are one file until somebody wants to look into them."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pyexec.storage import packed
+from pyexec.storage.output import log_bytes
+
+FILES = {"lock": b"", "code/script.py": b"1 + 1", "stdout": b"\n\0[\xff"}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_is_packed_comes_out_as_it_was(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    assert not (tmp_path / "one").exists()
+    assert packed.is_there(tmp_path / "one")
+    assert contents(packed.unpacked(tmp_path / "one")) == FILES
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "one" / "stdout").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_folder_that_is_not_packed_is_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    assert packed.unpacked(tmp_path / "one") == tmp_path / "one"
+    assert packed.unpacked(tmp_path / "none") == tmp_path / "none"
+    assert not packed.is_there(tmp_path / "none")
+
+
+def test_several_who_look_at_once_see_the_same(tmp_path: Path) -> None:
+    for number in range(20):
+        folder = tmp_path / str(number)
+        packed.pack(folder, FILES)
+        with ThreadPoolExecutor(4) as pool:
+            seen = list(pool.map(lambda folder: contents(packed.unpacked(folder)), [folder] * 4))
+        assert seen == [FILES] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(map(str, range(20)))
+
+
+def test_what_is_just_being_written_is_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / "one.packed").write_bytes(b"")
+    assert not packed.unpacked(tmp_path / "one").exists()
+    assert (tmp_path / "one.packed").exists()
+
+
+def test_packed_ones_count_among_the_folders_and_their_sizes(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    (tmp_path / "two").mkdir()
+    assert sorted(packed.folders_in(tmp_path)) == [tmp_path / "one", tmp_path / "two"]
+    assert log_bytes(tmp_path / "one") > sum(map(len, FILES.values()))
+    assert packed.changed_at(tmp_path / "one") == (tmp_path / "one.packed").stat().st_mtime
+    with pytest.raises(FileNotFoundError):
+        packed.changed_at(tmp_path / "three")
+
+
+def test_what_is_removed_is_gone_packed_or_not(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    packed.pack(tmp_path / "two", FILES)
+    packed.unpacked(tmp_path / "two")
+    packed.remove(tmp_path / "one")
+    packed.remove(tmp_path / "two")
+    packed.remove(tmp_path / "three")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    with pytest.raises(FileExistsError):
+        packed.pack(tmp_path / "one", {})
+    assert contents(packed.unpacked(tmp_path / "one")) == FILES
