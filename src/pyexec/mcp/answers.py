@@ -50,4 +50,7 @@ def _wrap(
     structured: dict[str, Any], text: str | None, *, is_error: bool, more: Sequence[ContentBlock] = ()
 ) -> ToolResult:
     told = TextContent(type="text", text=json.dumps(structured, ensure_ascii=False) if text is None else text)
-    return ToolResult(content=[told, *more], structured_content=structured, is_error=is_error)
+    # These are plain values already; to be made sure of that they would be written as JSON and read again.
+    return ToolResult.model_construct(
+        content=[told, *more], structured_content=structured, meta=None, is_error=is_error
+    )

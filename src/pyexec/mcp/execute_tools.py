@@ -5,7 +5,8 @@ import time
 from contextlib import closing
 from typing import Annotated, NamedTuple
 
-from fastmcp import Context, FastMCP
+from fastmcp import FastMCP
+from fastmcp.server.dependencies import get_context
 from fastmcp.tools import ToolResult
 from mcp_types import ContentBlock, ImageContent, ResourceLink
 from pydantic import Field
@@ -58,7 +59,6 @@ def _add_for_sandboxes(server: FastMCP, desk: Desk) -> None:
         description=IN_A_SANDBOX,
     )
     async def execute_python(
-        context: Context,
         *,
         code: Code,
         session_id: arg.OptionalSessionId = None,
@@ -89,7 +89,7 @@ def _add_for_sandboxes(server: FastMCP, desk: Desk) -> None:
             harness=Harness(guest=True),
             sandboxed=True,
         )
-        return await _answer(desk, context, request, _Asked(wait_seconds, max_output_bytes, markdown_output))
+        return await _answer(desk, request, _Asked(wait_seconds, max_output_bytes, markdown_output))
 
 
 def _add_for_the_host(server: FastMCP, desk: Desk) -> None:
@@ -100,7 +100,6 @@ def _add_for_the_host(server: FastMCP, desk: Desk) -> None:
         description=ON_THE_HOST,
     )
     async def execute_python(
-        context: Context,
         *,
         code: Code,
         dependencies: arg.Dependencies = None,
@@ -131,7 +130,7 @@ def _add_for_the_host(server: FastMCP, desk: Desk) -> None:
             request_id=request_id,
             harness=Harness(options=(str(GUEST_MAIN),), guest=True),
         )
-        return await _answer(desk, context, request, _Asked(wait_seconds, max_output_bytes, markdown_output))
+        return await _answer(desk, request, _Asked(wait_seconds, max_output_bytes, markdown_output))
 
 
 class _Asked(NamedTuple):
@@ -142,7 +141,9 @@ class _Asked(NamedTuple):
     markdown: bool
 
 
-async def _answer(desk: Desk, context: Context, request: ExecutionRequest, asked: _Asked) -> ToolResult:
+async def _answer(desk: Desk, request: ExecutionRequest, asked: _Asked) -> ToolResult:
+    context = get_context()  # As a parameter it costs the machinery for all that could be injected.
+
     async def work() -> PythonResult:
         service = (await desk.services.get()).executions
         service.output_budget(asked.max_output_bytes)  # Refused before anything runs, not when the output is there.
