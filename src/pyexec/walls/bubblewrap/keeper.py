@@ -50,6 +50,7 @@ PAUSE_SECONDS = 0.01
 WAITING = 4
 """So many threads at least wait for the next connection, and one more at most."""
 TAKEN = 3
+LIFE = "life"
 
 _log = logging.getLogger(__name__)
 
@@ -57,11 +58,9 @@ _log = logging.getLogger(__name__)
 class Keeper:
     """Serves connections until it is told to end, or has been idle for long enough."""
 
-    def __init__(
-        self, families: Families, sessions: Sessions, house: House, server: socket.socket, lock_file: Path
-    ) -> None:
+    def __init__(self, families: Families, sessions: Sessions, house: House, server: socket.socket, life: Path) -> None:
         self._families = families
-        self._lock_file = lock_file
+        self._life = life
         self._sessions = sessions
         self._house = house
         self._server = server
@@ -232,7 +231,7 @@ class Keeper:
         if orders is None:
             return False
         try:
-            begun = begin(orders, self._house, self._lock_file)
+            begun = begin(orders, self._house, self._life)
             if begun is None:
                 connection.sendall(encode({"t": "later"}))
             elif ends_in_a_moment(begun, connection):
@@ -315,7 +314,7 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
         sessions = Sessions(orders.folder, orders.sessions, homes, turnstile)
         turnstile.make_room_by(families.give_up_ready, families.give_up_unused, sessions.give_way)
         house = House(families, sessions, turnstile)
-        keeper = Keeper(families, sessions, house, _listen(orders.folder), orders.folder / LOCK)
+        keeper = Keeper(families, sessions, house, _listen(orders.folder), begin_life(orders.folder))
     except PyexecError as error:
         _say(error.sentence())
         return 1
@@ -324,6 +323,18 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     with suppress(OSError):
         (orders.folder / SOCKET_NAME).unlink()
     return 0
+
+
+def begin_life(folder: Path) -> Path:
+    """Return a lock that is held as long as this process lives, and no other's: what has no lock yet stands by it.
+
+    That of the folder is taken over by whoever keeps next, with all that leads to it.
+    """
+    path = folder / LIFE
+    path.unlink(missing_ok=True)
+    held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return path
 
 
 def _listen(folder: Path) -> socket.socket:
