@@ -129,10 +129,12 @@ def test_one_whose_guest_goes_on_after_its_last_word_ends_its_session(scene: Sce
     scene.stay.done()
     assert scene.ends()
     scene.stay.say(t="event", n=2, k="display")
-    _hello, ended, noted = scene.note()
+    _hello, _ended, noted = scene.note()
     assert scene.stay.left == [False]
-    assert "frames" not in ended
     assert noted == {"t": "noted"}
+    turn = read_turn(unpacked(scene.begun.folder))
+    assert turn is not None
+    assert turn.broken == "a frame after the terminal one"
 
 
 def test_one_whose_server_has_more_to_say_goes_on(scene: Scene) -> None:

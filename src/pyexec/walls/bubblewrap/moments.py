@@ -27,7 +27,7 @@ from pyexec.sandbox.guarding import (
 )
 from pyexec.storage.packed import pack
 from pyexec.walls.bubblewrap.beginning import Begun
-from pyexec.walls.bubblewrap.endings import add_reason, used_since
+from pyexec.walls.bubblewrap.endings import used_since
 from pyexec.walls.bubblewrap.stays import House
 
 MOMENT_SECONDS = 0.008
@@ -54,7 +54,8 @@ def ends_in_a_moment(begun: Begun, server: socket.socket) -> bool:
     for fd in watched:
         loop.remove_reader(fd)
     printed = (readable_bytes(fd) for fd in begun.stay.box.sandbox.output)
-    return link.ended and not link.has_more and link.is_open and all(size <= MOST_PRINTED for size in printed)
+    ended = link.ended and not link.has_more and link.is_open and begun.stay.ended_by() is None
+    return ended and all(size <= MOST_PRINTED for size in printed)
 
 
 def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
@@ -63,8 +64,9 @@ def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
     The server makes its answer of it meanwhile, and gives that when it hears that all is noted.
     """
     try:
-        ended = _end(begun, house)
+        ended = _end(begun)
         heard = _say(server, _told(ended))
+        _let_go(begun, house, ended)
         pack(begun.folder, _files(begun, ended))
         noted = encode({"t": "noted"})
     except OSError as error:
@@ -91,20 +93,24 @@ class _Ended:
     frames: list[dict[str, Any]] | None
 
 
-def _end(begun: Begun, house: House) -> _Ended:
-    """Let go of the sandbox."""
-    stay, link = begun.stay, begun.link
+def _end(begun: Begun) -> _Ended:
+    box, link = begun.stay.box, begun.link
     ending = Ending(cause="exited", exit_code=link.exit_code)
-    printed = {name: _read(fd) for name, fd in zip(STREAMS, stay.box.sandbox.output, strict=True)}
-    usage = used_since(stay.box, ending, begun.before)
+    printed = {name: _read(fd) for name, fd in zip(STREAMS, box.sandbox.output, strict=True)}
+    usage = used_since(box, ending, begun.before)
+    sizes = {name: len(data) for name, data in printed.items()}
+    outcome = outcome_of(ending, usage, begun.started["started_at"], sizes)
+    return _Ended(begun.started, outcome, printed, link.kept)
+
+
+def _let_go(begun: Begun, house: House, ended: _Ended) -> None:
+    """Let others have the sandbox, where its guest has said no more than it may."""
+    stay, link = begun.stay, begun.link
     link.close(keep=True)
     house.weights.end(begun.ticket.owner, stay.box)
     told = stay.leave(alive=link.broken is None, reason=link.fault)
     if told is not None:
-        add_reason(ending, told)
-    sizes = {name: len(data) for name, data in printed.items()}
-    outcome = outcome_of(ending, usage, begun.started["started_at"], sizes)
-    return _Ended(begun.started, outcome, printed, link.kept)
+        ended.outcome["reason"] = told if ended.outcome["reason"] is None else f"{ended.outcome['reason']} {told}"
 
 
 def _told(ended: _Ended) -> bytes:
