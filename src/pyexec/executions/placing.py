@@ -17,7 +17,7 @@ CODE = "code/script.py"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """What is run, in its place: `script` is its path, None for a module."""
+    """What is run, in its place: `script` is its path, None for a module, and for a cell that has no file yet."""
 
     script: Path | None
     program: Program
@@ -46,10 +46,10 @@ def place(folder: Path, checked: CheckedRequest, env: dict[str, str], most: int)
     return Placed(script=script, program=program, harness=harness)
 
 
-def foreseen(folder: Path, checked: CheckedRequest) -> Placed:
-    """Return where inline code will be; nothing is made yet."""
+def foreseen(checked: CheckedRequest) -> Placed:
+    """Return what is run of a cell; nothing is made yet."""
     source = source_bytes(checked.request.script_content or "")
-    return Placed(script=folder / CODE, program=Program(header_source=source), harness=checked.request.harness)
+    return Placed(script=None, program=Program(header_source=source), harness=checked.request.harness)
 
 
 def source_bytes(code: str) -> bytes:

@@ -33,7 +33,7 @@ from pyexec.executions.requests import CheckedRequest, check_request, check_valu
 from pyexec.executions.settling import ID_BYTES, Settler
 from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
-from pyexec.sandbox.claims import LOCK, claim, ids_in
+from pyexec.sandbox.claims import claim, ids_in
 from pyexec.sandbox.handover import has_begun
 from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Line
@@ -132,8 +132,7 @@ class Submitter:
             checked=checked,
             env=self._own_environment(checked),
             folder=folder,
-            lock=folder / LOCK,
-            placed=foreseen(folder, checked),
+            placed=foreseen(checked),
             session=session,
         )
 

@@ -14,6 +14,7 @@ from pyexec.environments.plan import Planner
 from pyexec.environments.uv import patience
 from pyexec.executions.placing import Placed
 from pyexec.executions.requests import CheckedRequest
+from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.ports import SharedFolder, Wall
 from pyexec.sessions.directory import Found
 
@@ -30,9 +31,13 @@ class Ready:
     checked: CheckedRequest
     env: dict[str, str] = field(repr=False)
     folder: Path
-    lock: Path
     placed: Placed
     session: Found | None = None
+
+    @property
+    def lock(self) -> Path:
+        """What its keeper holds."""
+        return self.folder / LOCK
 
 
 class Way(Protocol):

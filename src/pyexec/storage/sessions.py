@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class SessionFolder:
     @property
     def queue(self) -> Path:
         """The line in which its executions stand."""
-        return self.path / "queue"
+        return _line_in(self.path)
 
     @property
     def packages(self) -> Path:
@@ -265,3 +266,8 @@ def _half_removed_in(owner: Path) -> list[Path]:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@lru_cache(maxsize=1000)
+def _line_in(session: Path) -> Path:
+    return session / "queue"

@@ -79,7 +79,7 @@ class StateFolder:
 
     def queue(self, owner: str) -> Path:
         """The line in which this owner's executions stand."""
-        return self.root / "queues" / _short_hash(owner)
+        return _line_of(self.root, owner)
 
     def scripts(self, owner: str) -> Path:
         """Where an owner's saved scripts lie; for the OS user a folder that is easily found."""
@@ -135,5 +135,9 @@ class StateFolder:
 
 
 @lru_cache(maxsize=1000)
+def _line_of(root: Path, owner: str) -> Path:
+    return root / "queues" / _short_hash(owner)
+
+
 def _short_hash(owner: str) -> str:
     return hashlib.sha256(owner.encode()).hexdigest()[:32]
