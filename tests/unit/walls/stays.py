@@ -22,9 +22,6 @@ class Sandbox:
         self.news, self._told = os.pipe2(os.O_CLOEXEC)
         self.output = (out, err)
 
-    def pid(self) -> int:
-        return os.getpid()
-
     def close(self) -> None:
         for fd in (*self.output, self.stdout, self.stderr, self.news, self._told):
             with suppress(OSError):
@@ -38,6 +35,7 @@ class Box:
         self.sandbox = Sandbox()
         self.limits = SandboxLimits()
         self.shares: list[float] = []
+        self.process = (os.getpid(), 0)
 
     def spent(self) -> None:
         return None

@@ -5,10 +5,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 
 from pyexec.domain.errors import SandboxNotMadeError
 from pyexec.domain.limits import SandboxLimits
 from pyexec.sandbox.forks import Entrances, ForkServer, Group, NotMadeError, Order, Sandbox, Spent, Usage
+from pyexec.sandbox.guarding import start_ticks
 
 READY_SECONDS = 20.0
 FORK_SECONDS = 20.0
@@ -63,6 +65,12 @@ class Box:
     def socket(self) -> int:
         """The descriptor of the connection to the guest."""
         return self.sandbox.socket.fileno()
+
+    @cached_property
+    def process(self) -> tuple[int, int]:
+        """The pid of its first process on this machine, and when that was started, in ticks since the boot."""
+        pid = self.sandbox.pid()
+        return pid, start_ticks(pid)
 
     def begin(self) -> None:
         """Hold it to its share of the processors from now on, which it is not before it has come up."""

@@ -5,15 +5,15 @@ from typing import Any
 
 from pyexec.domain.limits import MEGABYTE
 from pyexec.sandbox.forks import Spent
-from pyexec.sandbox.guarding import Ending, Usage, boot_id, exit_of, start_ticks
+from pyexec.sandbox.guarding import Ending, Usage, boot_id, exit_of
 from pyexec.walls.bubblewrap.boxes import Box, Cause
 from pyexec.walls.bubblewrap.boxes import Ending as BoxEnding
 
 
 def started_in(box: Box) -> dict[str, Any]:
     """Return what is noted when something begins in a sandbox."""
-    pid = box.sandbox.pid()
-    return {"boot": boot_id(), "pid": pid, "start_ticks": start_ticks(pid), "group": None, "pipes": []}
+    pid, ticks = box.process
+    return {"boot": boot_id(), "pid": pid, "start_ticks": ticks, "group": None, "pipes": []}
 
 
 def used_since(box: Box, ending: Ending, before: Spent | None) -> Usage:
