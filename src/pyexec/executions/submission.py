@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import anyio
 from anyio.to_thread import run_sync
 
 from pyexec.domain.errors import (
@@ -185,8 +184,7 @@ class Submitter:
         silent: KeeperUnavailableError | None = None
         try:
             if submitted.keeper is not None:
-                with anyio.CancelScope(shield=True):  # It may run, and then it has to be noted.
-                    begun = await has_begun(submitted.keeper)
+                begun = await has_begun(submitted.keeper)
         except KeeperUnavailableError as error:
             silent = error
         except BaseException:

@@ -5,7 +5,7 @@ from pyexec_guest.keeper.connection import GuestConnection
 from pyexec_guest.keeper.guarding import PREPARED, Guarding, note_ended, note_running, outcome_of, receive_orders
 from pyexec_guest.keeper.guest import FRAMES, GuestLink, turn_request
 from pyexec_guest.keeper.linux import boot_id, start_ticks
-from pyexec_guest.keeper.listener import ended_frame, hello_frame
+from pyexec_guest.keeper.listener import ended_frame
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump, readable_bytes
 from pyexec_guest.keeper.record import OUTCOME, STARTED
@@ -35,7 +35,6 @@ __all__ = [
     "encode",
     "ended_frame",
     "exit_of",
-    "hello_frame",
     "hold_place",
     "leave_place",
     "next_in_line",

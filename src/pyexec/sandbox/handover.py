@@ -72,14 +72,14 @@ async def has_begun(keeper: KeeperConnection) -> bool:
         KeeperUnavailableError: It does not answer.
     """
     try:
-        with anyio.fail_after(HANDOVER_SECONDS):
-            said = await keeper.next()
+        with anyio.fail_after(HANDOVER_SECONDS, shield=True):  # It may run, and then it has to be noted.
+            said = await keeper.first()
     except OSError as error:
         raise KeeperUnavailableError(f"The keeper of sandboxes does not answer: {error}.", hint="Try again.") from error
     if said is not None and said.get("t") == "failed":
         why = said.get("why")
         raise StateUnusableError(f"The state folder cannot be written: {why}. What had begun was ended.")
-    return said is not None and said.get("t") == "hello"
+    return said is not None and said.get("t") in ("hello", "ended")
 
 
 @contextmanager

@@ -62,6 +62,13 @@ class KeeperConnection:
             self._connection.setblocking(False)
         return self._messages.popleft() if self._messages else None
 
+    async def first(self) -> dict[str, Any] | None:
+        """Return what `next` will, and leave it to that."""
+        message = await self.next()
+        if message is not None:
+            self._messages.appendleft(message)
+        return message
+
     def said(self, kind: str) -> dict[str, Any] | None:
         """Return a message of a kind that has arrived already, and has not been taken; it is not taken by this."""
         return next((message for message in self._messages if message.get("t") == kind), None)

@@ -21,12 +21,6 @@ MAX_CLIENTS = 64
 OUTPUT_NOTICE_SECONDS = 0.02
 
 
-def hello_frame(phase: str, waits: "tuple[str, int] | None" = None) -> bytes:
-    """Return the first thing that a client is told."""
-    hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": phase}
-    return protocol.encode(hello if waits is None else {**hello, "waits": waits})
-
-
 def ended_frame(told: "dict[str, Any]") -> "bytes | None":
     """Return what a client is told of the end; None where that is too long, or no JSON: a guest's words are in it."""
     try:
@@ -125,7 +119,9 @@ class Listener:
         connection.setblocking(False)
         self._clients[connection.fileno()] = client
         self._loop.add_reader(connection.fileno(), lambda: self._read(client))
-        self._send(client, hello_frame(self._phase, self._waits()))
+        hello: dict[str, Any] = {"t": "hello", "v": protocol.VERSION, "phase": self._phase}
+        waits = self._waits()
+        self._send(client, protocol.encode(hello if waits is None else {**hello, "waits": waits}))
 
     def _read(self, client: Client) -> None:
         try:

@@ -64,9 +64,9 @@ def test_one_that_ends_is_one_file_and_its_server_hears_all_of_it(scene: Scene) 
     os.write(scene.stay.box.sandbox.stdout, b"printed \xff\n")
     scene.stay.done()
     assert scene.ends()
-    hello, ended, noted = scene.note()
+    ended, noted = scene.note()
     assert scene.well
-    assert (hello["t"], ended["t"], noted) == ("hello", "ended", {"t": "noted"})
+    assert (ended["t"], noted) == ("ended", {"t": "noted"})
     assert (ended["outcome"]["kind"], ended["outcome"]["exit_code"]) == ("exited", 0)
     assert ended["stdout"].encode("latin-1") == b"printed \xff\n"
     assert [frame["t"] for frame in ended["frames"]] == ["turn", "done"]
@@ -129,7 +129,7 @@ def test_one_whose_guest_goes_on_after_its_last_word_ends_its_session(scene: Sce
     scene.stay.done()
     assert scene.ends()
     scene.stay.say(t="event", n=2, k="display")
-    _hello, _ended, noted = scene.note()
+    _ended, noted = scene.note()
     assert scene.stay.left == [False]
     assert noted == {"t": "noted"}
     turn = read_turn(unpacked(scene.begun.folder))
@@ -146,7 +146,7 @@ def test_what_cannot_be_written_is_told_after_how_it_has_ended(scene: Scene) -> 
     scene.begun.folder.with_name(f"{'a' * 32}.packed").touch()
     scene.stay.done()
     assert scene.ends()
-    _hello, ended, failed = scene.note()
+    ended, failed = scene.note()
     assert ended["outcome"]["exit_code"] == 0
     assert failed == {"t": "failed", "why": "File exists"}
     assert is_free(scene.line)

@@ -18,7 +18,6 @@ from pyexec.sandbox.guarding import (
     Ending,
     encode,
     ended_frame,
-    hello_frame,
     next_in_line,
     note_ended,
     outcome_of,
@@ -120,7 +119,7 @@ def _told(ended: _Ended) -> bytes:
     if ended.frames is not None:
         output = {name: data.decode("latin-1") for name, data in ended.printed.items() if data}
         whole = ended_frame({**said, "frames": ended.frames, **output})
-    return hello_frame("running") + (whole or ended_frame(said) or b"")
+    return whole or ended_frame(said) or b""
 
 
 def _files(begun: Begun, ended: _Ended) -> dict[str, bytes]:
@@ -149,10 +148,7 @@ def _say(server: socket.socket, words: bytes) -> bool:
 
 
 def _read(fd: int) -> bytes:
-    try:
-        return os.read(fd, MOST_PRINTED)
-    except BlockingIOError:
-        return b""
+    return os.read(fd, MOST_PRINTED) if readable_bytes(fd) else b""
 
 
 def _as_json(values: dict[str, Any]) -> bytes:
