@@ -28,14 +28,18 @@ def pack(folder: Path, files: Mapping[str, bytes]) -> None:
     """
     head = json.dumps([(name, len(content)) for name, content in files.items()])
     data = b"".join((head.encode("ascii"), b"\n", *files.values()))
-    path = _packed(folder)
+    path = os.fspath(folder) + _SUFFIX
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with open(fd, "wb") as file:
-            file.write(data)
-    except BaseException:
+        written = os.write(fd, data)
+    except OSError:
         os.unlink(path)
         raise
+    finally:
+        os.close(fd)
+    if written != len(data):
+        os.unlink(path)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def unpacked(folder: Path) -> Path:

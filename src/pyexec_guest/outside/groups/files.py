@@ -49,7 +49,7 @@ def read(folder: str, name: str) -> str:
 
 
 class Kept:
-    """Files that are read again and again, which stay open until `close`. May be used from several threads.
+    """Files that are looked at again and again, which stay open until `close`. May be used from several threads.
 
     Args:
         folder: Where they are.
@@ -69,6 +69,16 @@ class Kept:
         text = "" if self._folder is None else self._read(self._folder, name)
         return {key: int(value) for key, _, value in (line.partition(" ") for line in text.splitlines())}
 
+    def write(self, name: str, value: int) -> None:
+        """Write a number, to a file that is not read from here; nowhere where there is no folder.
+
+        Raises:
+            OSError: The kernel refuses.
+        """
+        if self._folder is not None:
+            with self._lock:
+                os.pwrite(self._opened(self._folder, name, os.O_WRONLY), str(value).encode("ascii"), 0)
+
     def close(self) -> None:
         """Let go of all; none is opened any more."""
         with self._lock:
@@ -79,10 +89,13 @@ class Kept:
 
     def _read(self, folder: str, name: str) -> str:
         with self._lock:
-            fd = self._open.get(name)
-            if fd is None:
-                fd = self._open[name] = os.open(f"{folder}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-            return os.pread(fd, _GULP_BYTES, 0).decode("ascii").rstrip("\n")
+            return os.pread(self._opened(folder, name, os.O_RDONLY), _GULP_BYTES, 0).decode("ascii").rstrip("\n")
+
+    def _opened(self, folder: str, name: str, how: int) -> int:
+        fd = self._open.get(name)
+        if fd is None:
+            fd = self._open[name] = os.open(f"{folder}/{name}", how | os.O_CLOEXEC)
+        return fd
 
 
 def number(folder: str, name: str) -> int:

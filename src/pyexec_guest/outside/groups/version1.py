@@ -36,6 +36,7 @@ class Group:
         self.limits = limits
         self._memory = files.Kept(folders["memory"])
         self._accounting = files.Kept(folders.get(ACCOUNTING))
+        self._cpu = files.Kept(folders["cpu"])
 
     def open_entrances(self) -> "tuple[int, ...]":
         """See `model.Group`."""
@@ -53,7 +54,7 @@ class Group:
 
     def weigh(self, share: float) -> None:
         """See `model.Group`."""
-        files.write(self._folders["cpu"], "cpu.shares", max(_LEAST_SHARES, int(_SHARES * share)))
+        self._cpu.write("cpu.shares", max(_LEAST_SHARES, int(_SHARES * share)))
 
     def usage(self) -> Usage:
         """See `model.Group`."""
@@ -96,6 +97,7 @@ class Group:
         """See `model.Group`."""
         self._memory.close()
         self._accounting.close()
+        self._cpu.close()
         deadline = time.monotonic() + files.REMOVE_SECONDS
         gone = [files.remove(folder, deadline) for folder in self._each]
         return all(gone)

@@ -51,7 +51,7 @@ class Group:
 
     def weigh(self, share: float) -> None:
         """See `model.Group`."""
-        files.write(self._folder, "cpu.weight", max(1, int(_WEIGHT * share)))
+        self._kept.write("cpu.weight", max(1, int(_WEIGHT * share)))
 
     def usage(self) -> Usage:
         """See `model.Group`."""
