@@ -175,8 +175,10 @@ class EventWriter:
         self._write((b"\n" if self._torn else b"") + line.encode("ascii") + b"\n")
 
     def close(self) -> None:
-        """Close the file."""
-        os.close(self._fd)
+        """Close the file, if there is one."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
     def _write(self, data: bytes) -> None:
         if self._fd < 0:

@@ -17,7 +17,7 @@ from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.domain.executions import Execution
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
-from pyexec.executions.settling import Settler
+from pyexec.executions.settling import Settler, is_id
 from pyexec.sandbox.claims import is_held
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage import packed
@@ -109,9 +109,10 @@ class Retention:
         about to note it down.
         """
         everything = folders_in(self._folder.executions)
-        names = [folder.name for folder in everything if before == math.inf or _changed(folder) < before]
+        folders = (folder for folder in everything if is_id(folder.name))
+        names = [folder.name for folder in folders if before == math.inf or _changed(folder) < before]
         unknown = set(names) - self._store.known(names)
-        found = [one for name in unknown if (one := read_descriptor(self._folder.unpacked(name))) is not None]
+        found = [one for name in unknown if (one := read_descriptor(self._folder.execution(name))) is not None]
         return self._store.add_missing(sorted(found, key=lambda execution: execution.created_at))
 
     def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
@@ -143,7 +144,7 @@ class Retention:
         for folder in old:
             if folder.name in known or is_held(folder):
                 continue
-            descriptor = read_descriptor(packed.unpacked(folder)) if owner is not None else None
+            descriptor = read_descriptor(folder) if owner is not None else None
             if descriptor is None or descriptor.owner == owner:
                 yield folder
 

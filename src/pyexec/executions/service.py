@@ -80,11 +80,18 @@ class ExecutionService:
             if self._observer is not None:
                 await run_sync(self._observer.refused, principal, request, error.code)
             raise
-        note_execution(submitted.execution.id)
-        if self._observer is not None:
-            with anyio.CancelScope(shield=True):
-                await run_sync(self._observer.submitted, principal, submitted.execution, request)
-        self._take_end(submitted, submitted.keeper.said("ended") if submitted.keeper else None)
+        try:
+            note_execution(submitted.execution.id)
+            if self._observer is not None:
+                with anyio.CancelScope(shield=True):
+                    await run_sync(self._observer.submitted, principal, submitted.execution, request)
+            ended = submitted.keeper.said("ended") if submitted.keeper else None
+            if ended is not None:
+                self._settler.note_begun(submitted.execution)
+                self._take_end(submitted, ended)
+        except BaseException:
+            submitted.close()
+            raise
         return submitted
 
     async def get(self, principal: Principal, execution_id: str) -> Execution:
@@ -391,7 +398,7 @@ class ExecutionService:
 
 
 async def _heard(keeper: KeeperConnection, watcher: Watcher | None) -> Mapping[str, Any] | None:
-    """Return what a keeper says when the outcome is written; None if it ends without a word."""
+    """Return what a keeper says of the end; None if it ends without a word."""
     while (message := await keeper.next()) is not None:
         if message.get("t") == "ended":
             return message

@@ -76,7 +76,7 @@ class Settler:
         return observed
 
     def note_begun(self, execution: Execution) -> None:
-        """Note down soon what has a keeper, and a folder that says so. Does not block."""
+        """Note down soon what has a keeper. Does not block."""
         self._afterwards.gather(self._note_seen, execution)
 
     def find(self, owner: str, execution_id: str) -> Execution | None:
@@ -84,7 +84,7 @@ class Settler:
         found = self._store.get(owner, execution_id)
         if found is None and is_id(execution_id):
             self.catch_up()
-            submitted = read_descriptor(self._folder.unpacked(execution_id))
+            submitted = read_descriptor(self._folder.execution(execution_id))
             if submitted is not None and submitted.owner == owner:
                 self._store.add_missing([submitted])
             found = self._store.get(owner, execution_id)
@@ -98,7 +98,7 @@ class Settler:
         """Note down what stands in line, and was handed over by a server that was killed before it could do that."""
         waiting = ids_in(self._folder.queue(owner)).difference(active)
         unknown = waiting - self._store.known(sorted(waiting)) if waiting else waiting
-        found = [one for name in unknown if (one := read_descriptor(self._folder.unpacked(name))) is not None]
+        found = [one for name in unknown if (one := read_descriptor(self._folder.execution(name))) is not None]
         mine = [one for one in found if one.owner == owner]
         return self._store.add_missing(sorted(mine, key=lambda one: one.created_at)) if mine else 0
 

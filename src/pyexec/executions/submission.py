@@ -203,11 +203,14 @@ class Submitter:
             return submitted
         if silent is not None:
             raise silent
+        self._require_capacity(ready.owner)
         session = way.enter(ready.owner, ready.checked.request)  # It may not be as it was remembered.
         return self._hand_over(replace(ready, session=session), way)
 
     def _note_begun(self, asked: "_Asked") -> None:
-        self._settler.note_begun(asked.submitted.execution)
+        keeper = asked.submitted.keeper
+        if keeper is None or keeper.said("ended") is None:  # Else it is noted with its end: there is no folder before.
+            self._settler.note_begun(asked.submitted.execution)
         self._keep_code(asked.submitted, asked.ready)
 
     def _keep_code(self, submitted: Submitted, ready: Ready) -> None:
@@ -342,7 +345,7 @@ def may_begin(request: ExecutionRequest) -> bool:
         request.sandboxed
         and request.harness is not None
         and request.harness.guest
-        and not request.request_id
+        and request.request_id is None
         and not request.dependencies
         and HEADER_BEGINS not in (request.script_content or "")
         and _length(request) <= MOST_AT_ONCE

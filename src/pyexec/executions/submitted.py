@@ -57,15 +57,17 @@ class Submitted:
     async def noted(self) -> None:
         """Wait until it is written down, where its keeper has told its end before that.
 
-        To be done before anybody is told its id. Where it could not be, its notes say so.
+        To be done before anybody is told its id. Its notes say where it could not be, or its session has ended with it.
         """
         if self.keeper is None or not (self.ended or {}).get("noting"):
             return
-        why = await self.keeper.noted()
-        if why is not None:
-            note = f"What it printed is kept nowhere: the state folder cannot be written ({why})."
-            self.execution = replace(self.execution, notes=(*self.execution.notes, note))
+        said = await self.keeper.noted()
         self.close()
+        note = said.get("told")
+        if said.get("t") == "failed":
+            note = f"What it printed is kept nowhere: the state folder cannot be written ({said.get('why')})."
+        if note is not None:
+            self.execution = replace(self.execution, notes=(*self.execution.notes, str(note)))
 
     @property
     def was_silent(self) -> bool:

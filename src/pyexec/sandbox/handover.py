@@ -47,19 +47,24 @@ def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
         raise ConnectionError("it ended")
 
 
+def orders_to_begin(launch: Launch) -> bytes:
+    """Return what a keeper is sent that is to begin a turn at once."""
+    return b"t" + protocol.encode(_orders(launch))
+
+
 def ask_to_begin(
-    connection: socket.socket, launch: Launch, take_back: Callable[[socket.socket], None], *, may_wait: bool
+    connection: socket.socket, orders: bytes, take_back: Callable[[socket.socket], None], *, may_wait: bool
 ) -> KeeperConnection:
     """Ask a keeper to begin a turn at once; `has_begun` hears the answer. See `KeeperConnection` for `take_back`.
 
     Raises:
-        OSError: It has hung up, or does not read; where this may not wait, not all of it at once.
+        BlockingIOError: It may not wait, and the keeper does not read all of it at once.
+        OSError: It has hung up, or does not read.
     """
-    message = b"t" + protocol.encode(_orders(launch))
     connection.settimeout(HANDOVER_SECONDS if may_wait else 0)
     if may_wait:
-        connection.sendall(message)
-    elif connection.send(message) != len(message):
+        connection.sendall(orders)
+    elif connection.send(orders) != len(orders):
         raise BlockingIOError
     return KeeperConnection(connection, take_back)
 

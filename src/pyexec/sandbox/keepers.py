@@ -73,19 +73,17 @@ class KeeperConnection:
         """Return a message of a kind that has arrived already, and has not been taken; it is not taken by this."""
         return next((message for message in self._messages if message.get("t") == kind), None)
 
-    async def noted(self) -> str | None:
-        """Wait until what has ended is written down, where its end says `noting`; return why that failed, if it did.
+    async def noted(self) -> dict[str, Any]:
+        """Wait until what has ended is written down, where its end says `noting`; return what its keeper says of that.
 
-        A keeper that is killed meanwhile says nothing.
+        One that is killed meanwhile says nothing.
         """
         with anyio.move_on_after(NOTE_SECONDS):
             while (message := await self.next()) is not None:
-                self._is_free = message.get("t") == "noted"
-                if self._is_free:
-                    return None
-                if message.get("t") == "failed":
-                    return str(message.get("why"))
-        return None
+                if message.get("t") in ("noted", "failed"):
+                    self._is_free = message.get("again") is True
+                    return message
+        return {}
 
     def stop(self, mode: StopMode, reason: str) -> None:
         """Ask the keeper to end the execution."""

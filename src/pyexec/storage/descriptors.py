@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyexec.domain.executions import Execution
 from pyexec.storage.executions import from_values, to_values
+from pyexec.storage.packed import read
 
 DESCRIPTOR = "execution.json"
 
@@ -22,10 +23,10 @@ def descriptor(execution: Execution) -> str:
 
 
 def read_descriptor(folder: Path) -> Execution | None:
-    """Return the record that lies in a folder, or None when there is none to be read."""
+    """Return the record that lies in a folder, packed or not, or None when there is none to be read."""
     try:
-        values = json.loads((folder / DESCRIPTOR).read_bytes())
-        return from_values(values)
+        packed = read(folder, DESCRIPTOR)
+        return from_values(json.loads((folder / DESCRIPTOR).read_bytes() if packed is None else packed))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

@@ -6,14 +6,14 @@ one after the other.
 """
 
 import errno
+import fcntl
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
 
 _SUFFIX = ".packed"
 _UNPACKING = ".unpacking"
@@ -50,22 +50,26 @@ def unpacked(folder: Path) -> Path:
     """
     path = _packed(folder)
     try:
-        with open(path, "rb") as file:
-            data = file.read()
+        file = open(path, "rb")  # noqa: SIM115 - that it is not there is how most calls end
     except FileNotFoundError:
         return folder
-    files = dict(_files_in(data))
-    if not files:  # It is just being written.
-        return folder
-    made = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNPACKING, dir=folder.parent))
-    try:
-        for name, content in files.items():
-            _write(made / name, content)
-        _give_name(made, folder)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
-    path.unlink(missing_ok=True)
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        files = _files_in(file.read())
+        if not files or os.fstat(file.fileno()).st_nlink == 0:  # Just being written; done by another, or removed.
+            return folder
+        if not folder.exists():  # Else somebody was killed when all was done but the last step.
+            _make(folder, files)
+        path.unlink()
     return folder
+
+
+def read(folder: Path, name: str) -> bytes | None:
+    """Return what a file has in it in a folder that is packed; None where it is not, or has no such file."""
+    try:
+        return _files_in(_packed(folder).read_bytes()).get(name)
+    except OSError:
+        return None
 
 
 def is_there(folder: Path) -> bool:
@@ -92,8 +96,10 @@ def changed_at(folder: Path) -> float:
 
 def remove(folder: Path) -> None:
     """Remove a folder, packed or not, as far as that can be done."""
-    with suppress(OSError):
-        _packed(folder).unlink(missing_ok=True)
+    path = _packed(folder)
+    with suppress(OSError), open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # Nobody unpacks it just now.
+        path.unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -109,26 +115,34 @@ def _packed(folder: Path) -> Path:
     return folder.with_name(folder.name + _SUFFIX)
 
 
-def _files_in(data: bytes) -> Iterator[tuple[str, bytes]]:
+def _files_in(data: bytes) -> dict[str, bytes]:
+    """Return what is packed; nothing as long as it is not all there."""
     head, newline, rest = data.partition(b"\n")
     if not newline:
-        return
+        return {}
+    try:
+        sizes: list[tuple[str, int]] = json.loads(head)
+    except ValueError:
+        return {}
+    found: dict[str, bytes] = {}
     at = 0
-    for name, size in cast("list[tuple[str, int]]", json.loads(head)):
-        yield name, rest[at : at + size]
+    for name, size in sizes:
+        found[name] = rest[at : at + size]
         at += size
+    return found if at == len(rest) else {}
+
+
+def _make(folder: Path, files: Mapping[str, bytes]) -> None:
+    made = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNPACKING, dir=folder.parent))
+    try:
+        for name, content in files.items():
+            _write(made / name, content)
+        made.rename(folder)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(mode=_PRIVATE, exist_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)
-
-
-def _give_name(made: Path, folder: Path) -> None:
-    try:
-        made.rename(folder)
-    except OSError as error:
-        if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-            raise
-        # Whoever was faster has made the same.

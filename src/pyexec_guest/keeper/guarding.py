@@ -51,8 +51,9 @@ class Guarding:
         self.events = log.EventWriter(None) if events is None else events
         self.events.open(self.folder)
         self._waits: tuple[str, int] | None = None
-        self.listener = Listener(self.loop, self._on_message, connection, self.waits)
+        # Before anybody is told that it is guarded: there may be no room.
         self.record = Record(self.folder, has_begun=events is not None)
+        self.listener = Listener(self.loop, self._on_message, connection, self.waits)
         self.started_at: float | None = None
         self._started: dict[str, Any] | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
@@ -69,9 +70,11 @@ class Guarding:
         except OSError as error:
             self.abandon()
             outcome = self.describe(Ending(cause="lost", reason=f"The keeper could not go on: {error}."))
-        self._write_outcome(outcome)
-        for line in self._lines:
-            line.leave()
+        try:
+            self._write_outcome(outcome)
+        finally:  # Its folder may have been removed.
+            for line in self._lines:
+                line.leave()
         next_in_line = [execution_id for line in self._lines for execution_id in line.next()]
         self.listener.ended({"outcome": outcome, "started": self._started, **self.told()})
         self.listener.close()

@@ -20,6 +20,8 @@ CHANNEL = "PYEXEC_CHANNEL"
 FRAMES = "frames"
 MAX_FRAMES_BYTES = 64 * 1024 * 1024
 MAX_KEPT_BYTES = 32 * 1024
+MOST_POSTPONED = 1000
+MOST_LAST_GULPS = 400
 _KIND_CHARACTERS = 40
 _LARGEST_CODE = 255
 UNTOLD_CODE = 70
@@ -148,7 +150,11 @@ class GuestLink:
         self._positions, self._on_display = positions, on_display
         self._file = _open(folder)
         held, self._held = self._held, bytearray()
-        if os.write(self._file, held) != len(held):
+        try:
+            written = os.write(self._file, held)
+        except OSError:
+            written = -1
+        if written != len(held):
             self._room = 0
         postponed, self._postponed = self._postponed, []
         for message in postponed:
@@ -170,8 +176,11 @@ class GuestLink:
         if self._theirs is not None:
             self._theirs.close()
         # Something that the guest has left behind may hold its end open: whatever comes later is not ours.
-        while self._connection.read():
-            continue
+        for _gulp in range(MOST_LAST_GULPS):
+            if not self._connection.read():
+                break
+        else:
+            self._break_off("no end of frames")
         if keep:
             self._connection.leave()
         else:
@@ -194,14 +203,22 @@ class GuestLink:
                 self._break_off("it does not speak as a guest of this version does")
                 return
             self._ask()
-        if self._postponed or (self._file < 0 and message.get("k") == "file"):
-            self._postponed.append(message)
+        if self._file < 0 and not self._ended and (self._postponed or message.get("k") == "file"):
+            self._postpone(message)
         else:
             self._judge(message)
 
+    def _postpone(self, message: "dict[str, Any]") -> None:
+        """Keep a frame until there is a folder, which is made as soon as there is one of these."""
+        if len(self._postponed) < MOST_POSTPONED:
+            self._postponed.append(message)
+        else:
+            self._break_off("more frames at once than a guest of ours sends")
+
     def _judge(self, message: "dict[str, Any]") -> None:
         kind = message.get("t")
-        if kind == "late" and message.get("turn") in self._earlier:
+        turn = message.get("turn")
+        if kind == "late" and isinstance(turn, str) and turn in self._earlier:
             message = {**message, "turn": self.turn}
         fault = self._fault_of(message) if self._judges and kind != "hello" else None
         if fault is not None:
@@ -212,6 +229,8 @@ class GuestLink:
             self._take_file(message)
             return
         self._write({**message, "at": self._positions()})
+        if self.broken is not None:
+            return
         if kind == "done":
             self._ended = True
             code = message.get("exit_code")
@@ -270,7 +289,12 @@ class GuestLink:
         self._write({"t": "broken", "why": why})
 
     def _write(self, message: "dict[str, Any]") -> None:
-        frame = protocol.encode(message)
+        try:
+            frame = protocol.encode(message)
+        except (RecursionError, ValueError):  # What has come can be deeper than what can be written.
+            if self.broken is None:
+                self._break_off("a frame that cannot be written down")
+            return
         self._keep(message, len(frame))
         if len(frame) > self._room:
             return

@@ -73,7 +73,6 @@ def start_ticks(pid: int) -> int:
 
 
 @lru_cache(maxsize=1)
-@lru_cache(maxsize=1)
 def boot_id() -> str:
     """Return what tells one boot of the machine from the next: pids and the like mean nothing across it."""
     try:

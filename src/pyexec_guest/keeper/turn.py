@@ -1,8 +1,9 @@
 """Waiting for one's turn: at most so many executions of one owner run at once, in the order of submission.
 
 The queue is a folder with one entry per execution that waits or runs, named by its place in line. Each entry is a
-hard link to the lock file of its execution, so a lock that can be had means that the keeper is gone and the entry
-does not count. Whoever ends wakes the next in line; a slow look around covers keepers that could not.
+hard link to the lock file of its execution, or of a keeper of many, so a lock that can be had means that the keeper is
+gone and the entry does not count. Whoever ends wakes the next in line; a slow look around covers keepers that could
+not.
 """
 
 import fcntl

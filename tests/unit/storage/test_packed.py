@@ -73,3 +73,42 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         packed.pack(tmp_path / "one", {})
     assert contents(packed.unpacked(tmp_path / "one")) == FILES
+
+
+def test_what_is_cut_short_is_not_there_yet(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    path = tmp_path / "one.packed"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert not packed.unpacked(tmp_path / "one").exists()
+    assert packed.read(tmp_path / "one", "lock") is None
+    path.write_bytes(b"no JSON\n")
+    assert not packed.unpacked(tmp_path / "one").exists()
+
+
+def test_one_file_is_read_without_unpacking(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    assert packed.read(tmp_path / "one", "code/script.py") == b"1 + 1"
+    assert packed.read(tmp_path / "one", "stderr") is None
+    assert packed.read(tmp_path / "two", "stdout") is None
+    assert not (tmp_path / "one").exists()
+
+
+def test_what_is_removed_while_others_look_does_not_come_back(tmp_path: Path) -> None:
+    for number in range(50):
+        folder = tmp_path / str(number)
+        packed.pack(folder, FILES)
+        with ThreadPoolExecutor(3) as pool:
+            looking = [pool.submit(packed.unpacked, folder) for _ in range(2)]
+            pool.submit(packed.remove, folder).result()
+            for one in looking:
+                one.result()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_that_was_unpacked_by_somebody_who_was_killed_then_is_only_tidied_up(tmp_path: Path) -> None:
+    packed.pack(tmp_path / "one", FILES)
+    saved = (tmp_path / "one.packed").read_bytes()
+    packed.unpacked(tmp_path / "one")
+    (tmp_path / "one.packed").write_bytes(saved)
+    assert contents(packed.unpacked(tmp_path / "one")) == FILES
+    assert [path.name for path in tmp_path.iterdir()] == ["one"]

@@ -60,6 +60,8 @@ class GuestStay:
         self.kept: str | None = None
         self.said_late: list[dict[str, Any]] = []
         self.left: list[bool] = []
+        self.lasts = True
+        self.told: str | None = None
         self.turns: list[str] = []
 
     def late(self) -> list[dict[str, Any]]:
@@ -71,8 +73,9 @@ class GuestStay:
     def ended_by(self) -> None:
         return None
 
-    def leave(self, *, alive: bool, reason: str | None) -> None:
+    def leave(self, *, alive: bool, reason: str | None) -> str | None:
         self.left.append(alive)
+        return self.told
 
     def close(self) -> None:
         """See `Stay.close`."""

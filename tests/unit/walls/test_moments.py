@@ -66,7 +66,7 @@ def test_one_that_ends_is_one_file_and_its_server_hears_all_of_it(scene: Scene) 
     assert scene.ends()
     ended, noted = scene.note()
     assert scene.well
-    assert (ended["t"], noted) == ("ended", {"t": "noted"})
+    assert (ended["t"], noted) == ("ended", {"t": "noted", "again": True})
     assert (ended["outcome"]["kind"], ended["outcome"]["exit_code"]) == ("exited", 0)
     assert ended["stdout"].encode("latin-1") == b"printed \xff\n"
     assert [frame["t"] for frame in ended["frames"]] == ["turn", "done"]
@@ -131,7 +131,7 @@ def test_one_whose_guest_goes_on_after_its_last_word_ends_its_session(scene: Sce
     scene.stay.say(t="event", n=2, k="display")
     _ended, noted = scene.note()
     assert scene.stay.left == [False]
-    assert noted == {"t": "noted"}
+    assert noted["t"] == "noted"
     turn = read_turn(unpacked(scene.begun.folder))
     assert turn is not None
     assert turn.broken == "a frame after the terminal one"
@@ -161,3 +161,53 @@ def test_a_server_that_is_gone_hinders_nothing(scene: Scene) -> None:
     place = hold_place(str(scene.line), 1)
     assert place is not None
     place.close()
+
+
+def test_a_late_frame_of_no_turn_that_there_was_ends_its_sandbox(scene: Scene) -> None:
+    scene.stay.say(t="late", turn=[])
+    assert not scene.ends()
+    assert scene.begun.link.broken == "a frame for another turn"
+
+
+def test_a_flood_behind_the_last_word_has_an_end(scene: Scene) -> None:
+    scene.stay.done()
+    assert scene.ends()
+    scene.stay.say(t="event", n=2, k="file", name="a", data="")
+    _ended, noted = scene.note()
+    assert scene.stay.left == [False]
+    assert noted["t"] == "noted"
+
+
+def test_a_flood_before_there_is_a_folder_has_an_end(scene: Scene) -> None:
+    frame = protocol.encode({"t": "event", "n": 1, "k": "file", "turn": scene.stay.turns[-1]})
+    scene.stay.guest.sendall(frame * 1200)
+    while scene.stay.connection.is_open:
+        assert not scene.ends()
+        scene.stay.connection.read()
+    assert scene.begun.link.broken == "more frames at once than a guest of ours sends"
+
+
+def test_what_is_given_up_leaves_nothing_behind_and_can_be_given_up_again(scene: Scene) -> None:
+    scene.begun.give_up(scene.house)
+    scene.begun.give_up(scene.house)
+    assert scene.stay.left == [False]
+    assert is_free(scene.line)
+
+
+def test_a_session_that_ends_with_it_is_told_with_the_note(scene: Scene) -> None:
+    scene.stay.told = "With it its session has ended."
+    scene.stay.done()
+    assert scene.ends()
+    _ended, noted = scene.note()
+    assert noted["told"] == "With it its session has ended."
+    outcome = json.loads((unpacked(scene.begun.folder) / "outcome.json").read_bytes())
+    assert outcome["reason"] == "With it its session has ended."
+
+
+def test_a_connection_is_used_again_only_where_the_sandbox_lasts(scene: Scene) -> None:
+    scene.stay.lasts = False
+    scene.stay.done()
+    assert scene.ends()
+    _ended, noted = scene.note()
+    assert noted == {"t": "noted", "again": False}
+    assert not scene.well

@@ -36,7 +36,7 @@ class UnnotedError(Exception):
     """What has begun could not be noted down, and has been ended; the message says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Begun:
     """A turn that a guest has been asked for, all of which is in memory yet.
 
@@ -49,6 +49,7 @@ class Begun:
         events: What has happened.
         started: What is noted of the beginning.
         before: What had been used there by then.
+        left: Whether it has been let go of, or somebody else does that.
     """
 
     orders: dict[str, Any]
@@ -59,6 +60,7 @@ class Begun:
     events: EventWriter
     started: dict[str, Any]
     before: Spent | None
+    left: bool = False
 
     @property
     def folder(self) -> Path:
@@ -72,11 +74,22 @@ class Begun:
                 leave_place(folder, entry)
 
     def give_up(self, house: House) -> None:
-        """End it, because it cannot be noted down."""
-        self.link.close()
-        _leave(self.stay, self.ticket, house, UNNOTED)
-        self.loop.close()
-        self.leave_lines()
+        """End it, as far as it is not over, because it cannot be noted down, or something else is wrong."""
+        with ExitStack() as steps:  # Each is done, whichever fails.
+            steps.callback(self.leave_lines)
+            steps.callback(self.loop.close)
+            steps.callback(self.stay.close)
+            steps.callback(self.leave, house, alive=False, reason=UNNOTED)
+            if not self.left:
+                steps.callback(self.link.close)
+
+    def leave(self, house: House, *, alive: bool, reason: str | None) -> str | None:
+        """Let go of where it runs; see `Stay.leave`. Does so once."""
+        if self.left:
+            return None
+        self.left = True
+        house.weights.end(self.ticket.owner, self.stay.box)
+        return self.stay.leave(alive=alive, reason=reason)
 
 
 def environment_of(orders: Mapping[str, Any]) -> Path:
@@ -114,9 +127,11 @@ def _take(places: Sequence[LastPlace], begun: Begun, house: House, lock: Path) -
         for number, place in enumerate(places):
             folder, _none, slots = lines[number]
             lines[number] = (folder, place.take(os.fspath(lock), begun.orders["id"]), slots)
-    except OSError as error:
+    except BaseException as error:
         begun.give_up(house)
-        raise UnnotedError(error.strerror) from error
+        if isinstance(error, OSError):
+            raise UnnotedError(error.strerror) from error
+        raise
 
 
 def _ask(orders: dict[str, Any], house: House) -> Begun | None:
@@ -146,8 +161,12 @@ def _ask(orders: dict[str, Any], house: House) -> Begun | None:
     except BaseException:
         _leave(stay, ticket, house, UNNOTED)
         raise
-    stay.began(begun.link.turn)
-    begun.link.note_late(late)
+    try:
+        stay.began(begun.link.turn)
+        begun.link.note_late(late)
+    except BaseException:
+        begun.give_up(house)
+        raise
     return begun
 
 

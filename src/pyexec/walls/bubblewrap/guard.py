@@ -57,12 +57,17 @@ class SandboxGuard(Guarding):
         self._ticket = begun.ticket if begun else Ticket(str(orders.get("owner") or ""))
         self._told: list[dict[str, Any]] | None = None
         loop, events = (begun.loop, begun.events) if begun else (None, None)
-        super().__init__(orders, connection, loop=loop, events=events)
+        self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            super().__init__(orders, connection, loop=loop, events=events)
+        except BaseException:
+            os.close(self._woken)
+            os.close(self._waking)
+            raise
         self._stay = begun.stay if begun else None
         self._weighed = begun is not None
         self._settle_at: float | None = None
         self._over = threading.Lock()
-        self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self.loop.add_reader(self._woken, self._on_wake)
 
     def run(self) -> None:

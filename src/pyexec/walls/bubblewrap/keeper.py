@@ -234,10 +234,14 @@ class Keeper:
             begun = begin(orders, self._house, self._life)
             if begun is None:
                 connection.sendall(encode({"t": "later"}))
-            elif ends_in_a_moment(begun, connection):
-                return note_end(begun, self._house, connection)
-            else:
-                self._go_on(begun, connection)
+                return False
+            try:
+                if ends_in_a_moment(begun, connection):
+                    return note_end(begun, self._house, connection)
+            except BaseException:
+                begun.give_up(self._house)
+                raise
+            self._go_on(begun, connection)
         except UnnotedError as error:
             connection.sendall(encode({"t": "failed", "why": str(error)}))
         return False
@@ -252,12 +256,16 @@ class Keeper:
         try:
             try:
                 guard = SandboxGuard(begun.orders, connection, self._house, begun)
-            except OSError as error:
+            except BaseException as error:
                 begun.give_up(self._house)
+                begun.events.close()
                 shutil.rmtree(begun.folder, ignore_errors=True)
-                raise UnnotedError(error.strerror) from error
+                if isinstance(error, OSError):
+                    raise UnnotedError(error.strerror) from error
+                raise
             self._run(guard)
         finally:
+            begun.leave_lines()  # This process lives on, by which it stands there.
             os.close(lock)
 
     def _run(self, guard: SandboxGuard) -> None:
@@ -315,8 +323,8 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
         turnstile.make_room_by(families.give_up_ready, families.give_up_unused, sessions.give_way)
         house = House(families, sessions, turnstile)
         keeper = Keeper(families, sessions, house, _listen(orders.folder), begin_life(orders.folder))
-    except PyexecError as error:
-        _say(error.sentence())
+    except (PyexecError, OSError) as error:
+        _say(error.sentence() if isinstance(error, PyexecError) else f"It cannot keep anything: {error}.")
         return 1
     _say(UP)
     keeper.run()

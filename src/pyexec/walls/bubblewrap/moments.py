@@ -25,7 +25,7 @@ from pyexec.sandbox.guarding import (
     wake,
 )
 from pyexec.storage.packed import pack
-from pyexec.walls.bubblewrap.beginning import Begun
+from pyexec.walls.bubblewrap.beginning import UNNOTED, Begun
 from pyexec.walls.bubblewrap.endings import used_since
 from pyexec.walls.bubblewrap.stays import House
 
@@ -62,24 +62,27 @@ def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
 
     The server makes its answer of it meanwhile, and gives that when it hears that all is noted.
     """
+    heard, note = False, {"t": "noted", "again": begun.stay.lasts}
     try:
         ended = _end(begun)
         heard = _say(server, _told(ended))
-        _let_go(begun, house, ended)
+        told = _let_go(begun, house, ended)
+        if told is not None:
+            note["told"] = told
         pack(begun.folder, _files(begun, ended))
-        noted = encode({"t": "noted"})
     except OSError as error:
-        heard, noted = False, encode({"t": "failed", "why": error.strerror})
+        note = {"t": "failed", "why": error.strerror}
+        begun.leave(house, alive=False, reason=UNNOTED)
     finally:
         begun.leave_lines()  # Before it is told: who hears it may ask for the next turn.
         begun.loop.close()
-    heard = _say(server, noted) and heard
-    begun.stay.close()
+    heard = _say(server, encode(note)) and heard
     for folder, _entry, slots in begun.orders["lines"]:
         for execution_id in next_in_line(folder, slots):
             with suppress(OSError):  # It has ended, or will look by itself.
                 wake(os.path.dirname(begun.orders["folder"]), execution_id)
-    return heard
+    begun.stay.close()
+    return heard and note.get("again") is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +105,14 @@ def _end(begun: Begun) -> _Ended:
     return _Ended(begun.started, outcome, printed, link.kept)
 
 
-def _let_go(begun: Begun, house: House, ended: _Ended) -> None:
-    """Let others have the sandbox, where its guest has said no more than it may."""
-    stay, link = begun.stay, begun.link
+def _let_go(begun: Begun, house: House, ended: _Ended) -> str | None:
+    """Let others have the sandbox, where its guest has said no more than it may; return what is to be told of that."""
+    link = begun.link
     link.close(keep=True)
-    house.weights.end(begun.ticket.owner, stay.box)
-    told = stay.leave(alive=link.broken is None, reason=link.fault)
+    told = begun.leave(house, alive=link.broken is None, reason=link.fault)
     if told is not None:
         ended.outcome["reason"] = told if ended.outcome["reason"] is None else f"{ended.outcome['reason']} {told}"
+    return told
 
 
 def _told(ended: _Ended) -> bytes:

@@ -44,8 +44,10 @@ class Stay(Protocol):
         earlier: The turns before it, which may have left threads that still speak.
         patience: How many seconds an interrupt may take until the sandbox is ended.
         kept: What to say to who had it interrupted, when it lives on.
+        lasts: Whether the sandbox stays when the turn is over.
     """
 
+    lasts: bool
     box: Box
     connection: GuestConnection
     request: Mapping[str, Any]
@@ -77,6 +79,7 @@ class Stay(Protocol):
 class OwnSandbox:
     """A sandbox for one execution."""
 
+    lasts = False
     request: Mapping[str, Any] = {}
     earlier: tuple[str, ...] = ()
     patience = 0.8
@@ -109,6 +112,7 @@ class OwnSandbox:
 class InSession:
     """A turn in a session's sandbox."""
 
+    lasts = True
     patience = 3.0
     kept: str | None = "It was interrupted, and its session keeps its variables."
 

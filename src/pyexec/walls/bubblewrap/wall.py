@@ -11,7 +11,14 @@ from typing import Any
 
 from pyexec.domain.errors import KeeperUnavailableError, SandboxNotMadeError, WallUnavailableError
 from pyexec.processes.programs import start_detached
-from pyexec.sandbox.handover import ask_to_begin, encode, give_orders, receive_answer, receive_with_descriptors
+from pyexec.sandbox.handover import (
+    ask_to_begin,
+    encode,
+    give_orders,
+    orders_to_begin,
+    receive_answer,
+    receive_with_descriptors,
+)
 from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.places import connect_in
 from pyexec.sandbox.ports import Launch, OpenWorkspace
@@ -43,6 +50,7 @@ class BubblewrapWall:
         self._program = program
         self._lock = threading.Lock()
         self._staying: socket.socket | None = None
+        self._holding = threading.Lock()  # Never for longer than a moment: it is taken on the event loop.
         self._held: list[tuple[Path | None, socket.socket]] = []
         self._closed = False
 
@@ -66,23 +74,28 @@ class BubblewrapWall:
 
     def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """See `Wall.begin`."""
-        keeper = launch.keeper
+        keeper, orders = launch.keeper, orders_to_begin(launch)
         while connection := self._take_held(keeper) or (self._try_connect(keeper) if may_wait else None):
             try:
-                return ask_to_begin(connection, launch, lambda again: self._hold(keeper, again), may_wait=may_wait)
+                return ask_to_begin(connection, orders, lambda again: self._hold(keeper, again), may_wait=may_wait)
+            except BlockingIOError:  # It is too long for that.
+                connection.close()
+                return None
             except OSError:  # It has hung up, or is just about to leave.
                 connection.close()
         return None
 
     def _take_held(self, keeper: Path | None) -> socket.socket | None:
         """Return a connection that is held, on which its keeper waits for what comes next, or has hung up."""
-        with self._lock:
-            at = next((at for at, (whose, _one) in enumerate(self._held) if whose == keeper), None)
+        with self._holding:
+            # The latest: the fewer are in use, the sooner the keeper can let go of the others.
+            found = (at for at in reversed(range(len(self._held))) if self._held[at][0] == keeper)
+            at = next(found, None)
             return None if at is None else self._held.pop(at)[1]
 
     def _hold(self, keeper: Path | None, connection: socket.socket) -> None:
         """Hold a connection for the next turn."""
-        with self._lock:
+        with self._holding:
             if not self._closed:
                 self._held.append((keeper, connection))
                 if len(self._held) <= MOST_HELD:
@@ -92,11 +105,12 @@ class BubblewrapWall:
 
     def close(self) -> None:
         """Let go of the keeper, which leaves when nobody needs it any more."""
-        with self._lock:
+        with self._holding:
             self._closed = True
             for _keeper, connection in self._held:
                 connection.close()
             self._held.clear()
+        with self._lock:
             if self._staying is not None:
                 self._staying.close()
                 self._staying = None
@@ -160,9 +174,9 @@ class BubblewrapWall:
         if self._staying is not None:
             self._staying.sendall(b"h")
 
-    def _try_connect(self, folder: Path | None = None, timeout: float = CONNECT_SECONDS) -> socket.socket | None:
+    def _try_connect(self, folder: Path | None = None) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        connection.settimeout(timeout)
+        connection.settimeout(CONNECT_SECONDS)
         try:
             connect_in(folder or self._orders.folder, connection)
         except OSError:

@@ -1,6 +1,5 @@
 """All sessions of one keeper: made, entered for a turn, left, ended."""
 
-import os
 import threading
 import time
 from collections.abc import Generator, Sequence
@@ -31,8 +30,10 @@ from pyexec.walls.bubblewrap.workspaces import HandedOut
 ENDED_SECONDS = 2.0
 ENTER_SECONDS = 30.0
 IDLE_ENOUGH_SECONDS = 60.0
-SHARE_SECONDS = 1.0
 """A session that was used more recently does not make room for one of somebody else."""
+
+SHARE_SECONDS = 1.0
+"""For so long an owner is taken to be within their share of files, where no turn has changed how much they have."""
 
 
 class Sessions:
@@ -292,8 +293,6 @@ class Sessions:
         except BaseException:
             home.close()
             raise
-        for fd in home.box.sandbox.output:
-            os.set_blocking(fd, False)
         return LiveSession(
             folder=folder,
             home=home,
