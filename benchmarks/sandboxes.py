@@ -79,21 +79,31 @@ def _times_faster(figure: Figure, times: int) -> Figure:
 
 def _at_the_tool(bench: Bench) -> list[Figure]:
     """Measure what a client waits for: a cell in a fresh sandbox, against a tool that does next to nothing."""
-    settings = {"PYEXEC_TOOLSETS": "default,execute", "PYEXEC_SANDBOX_PACKAGES": " ".join(PACKAGES)}
+    cells, nothings = _cells(bench, SETTLE_SECONDS)
+    forked, idle = _cells(bench, 0.0, PYEXEC_SANDBOX_READY="0")
+    what = f"execute_python with {STACK} imported, in a fresh sandbox that was ready: at the tool"
+    return [
+        _promised(in_milliseconds(f"{what}, against list_running_jobs", cells, nothings), 25.0),
+        _promised(in_milliseconds("the same in one that is forked for it", forked, idle), 60.0),
+    ]
+
+
+def _cells(bench: Bench, pause: float, **more: str) -> tuple[list[float], list[float]]:
+    settings = {"PYEXEC_TOOLSETS": "default,execute", "PYEXEC_SANDBOX_PACKAGES": " ".join(PACKAGES), **more}
     with bench.serve(bench.new_folder("home"), **settings) as client:
         client.initialize()
         client.initialized()
 
         def cell() -> float:
-            time.sleep(SETTLE_SECONDS)  # Until another sandbox is ready again.
+            time.sleep(pause)  # Until another sandbox is ready again.
             return _timed(lambda: client.call("execute_python", code=CODE, wait_seconds=STEP_SECONDS))
 
+        def nothing() -> float:
+            return _timed(lambda: client.call("list_running_jobs"))
+
         cell()
-        cells, nothing = interleave(
-            bench.rounds(full=41, quick=5), cell, lambda: _timed(lambda: client.call("list_running_jobs"))
-        )
-    what = f"execute_python with {STACK} imported, in a fresh sandbox that was ready: at the tool"
-    return [_promised(in_milliseconds(f"{what}, against list_running_jobs", cells, nothing), 25.0)]
+        cells, nothings = interleave(bench.rounds(full=41, quick=5), cell, nothing)
+    return cells, nothings
 
 
 def _timed(work: Callable[[], object]) -> float:
