@@ -1,6 +1,7 @@
 """Cells that need not wait for anything: nothing about them is lost, and nobody is overtaken."""
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -8,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pyexec.domain.errors import InterpreterNotFoundError, QueueFullError
+from pyexec.domain.errors import DiskFullError, InterpreterNotFoundError, QueueFullError
 from pyexec.domain.executions import ExecutionRequest, Harness
 from pyexec.executions.afterwards import Afterwards
 from pyexec.sandbox.keepers import connect
-from tests.integration.sandboxes import SETTINGS, SandboxEngine
+from tests.integration.sandboxes import FOREVER, SETTINGS, SandboxEngine
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
 
@@ -83,10 +84,32 @@ async def test_who_waits_for_it_is_told_all_with_its_end_and_reads_nothing(
     )
     with closing(await engine.executions.submit_to_wait(engine.principal, request)) as submitted:
         await engine.executions.wait_for_submitted(submitted, 60)
-        (engine.folder(submitted.execution) / "frames").unlink()  # Nobody looks there.
+        await submitted.noted()
+        shutil.rmtree(engine.folder(submitted.execution))  # Nobody looks there.
         cell = await engine.executions.cell_of(submitted, None)
     assert cell.turn is not None
     assert (cell.turn.value, cell.reading.execution.state) == ("2", "completed")
+
+
+async def test_an_empty_request_id_is_none(engine: SandboxEngine) -> None:
+    await engine.run("1", session_id="empty")
+    ran = [await engine.run("2", session_id="empty", request_id="") for _ in range(2)]
+    assert ran[0].id != ran[1].id
+    assert [(await engine.get(one)).state for one in ran] == ["completed", "completed"]
+
+
+async def test_on_a_nearly_full_disk_a_cell_in_a_live_session_is_refused(engine: SandboxEngine) -> None:
+    await engine.run("1", session_id="full")
+    await engine.run("1", session_id="full")
+    with SandboxEngine(engine.home, **SETTINGS, free_disk_mb=10**7) as strict, pytest.raises(DiskFullError):
+        await strict.run("1", session_id="full")
+
+
+async def test_a_cell_whose_folder_is_removed_while_it_runs_holds_up_nobody(engine: SandboxEngine) -> None:
+    await engine.run("1", session_id="removed")
+    running = await engine.submit(FOREVER, timeout_seconds=1.0, session_id="removed")
+    shutil.rmtree(engine.folder(running))
+    assert await engine.value("1 + 1", "removed") == "2"
 
 
 async def test_a_cell_that_goes_on_can_be_reached_by_whoever_wants_it_to_end(engine: SandboxEngine) -> None:
