@@ -107,7 +107,10 @@ async def test_on_a_nearly_full_disk_a_cell_in_a_live_session_is_refused(engine:
 
 async def test_a_cell_whose_folder_is_removed_while_it_runs_holds_up_nobody(engine: SandboxEngine) -> None:
     await engine.run("1", session_id="removed")
-    running = await engine.submit(FOREVER, timeout_seconds=1.0, session_id="removed")
+    running = await engine.submit(FOREVER, timeout_seconds=2.0, session_id="removed")
+    async for piece in engine.executions.follow(engine.principal, running.id):
+        if b"up" in piece.data:  # Nothing more is written before its end.
+            break
     shutil.rmtree(engine.folder(running))
     assert await engine.value("1 + 1", "removed") == "2"
 
