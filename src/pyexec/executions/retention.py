@@ -24,7 +24,6 @@ from pyexec.storage import packed
 from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.output import log_bytes
-from pyexec.storage.packed import folders_in
 from pyexec.storage.state_folder import StateFolder
 
 _log = logging.getLogger(__name__)
@@ -108,7 +107,7 @@ class Retention:
         Folders that have changed since `before` (seconds since the epoch) are left alone: whoever made one may be just
         about to note it down.
         """
-        everything = folders_in(self._folder.executions)
+        everything = packed.folders_in(self._folder.executions)
         folders = (folder for folder in everything if is_id(folder.name))
         names = [folder.name for folder in folders if before == math.inf or _changed(folder) < before]
         unknown = set(names) - self._store.known(names)
@@ -139,7 +138,7 @@ class Retention:
 
         With an owner, what lies in a folder must not say that it is somebody else's.
         """
-        old = [folder for folder in folders_in(self._folder.executions) if _changed(folder) < before]
+        old = [folder for folder in packed.folders_in(self._folder.executions) if _changed(folder) < before]
         known = self._store.known([folder.name for folder in old])
         for folder in old:
             if folder.name in known or is_held(folder):
