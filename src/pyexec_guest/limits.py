@@ -30,14 +30,18 @@ class Headroom:
         _soft, self._most = resource.getrlimit(resource.RLIMIT_DATA)
         limited = self._most != resource.RLIM_INFINITY and self._most > 2 * HEADROOM
         self._less = self._most - HEADROOM if limited else self._most
+        self._is_kept = False
 
     def keep(self) -> None:
         """Keep it from the code that is about to run."""
+        self._is_kept = True
         self._change(self._most, self._less)
 
     def use(self) -> None:
         """Have it, as the code has come to its end."""
-        self._change(self._less, self._most)
+        if self._is_kept:
+            self._is_kept = False
+            self._change(self._less, self._most)
 
     def _change(self, before: int, after: int) -> None:
         """Change the limit, unless the code has done so itself."""

@@ -67,7 +67,7 @@ class Decoder:
 
 def _parse(body: bytes) -> "dict[str, Any]":
     try:
-        message = json.loads(body, parse_constant=_refuse, parse_float=_finite)
+        message = _decoded(body.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ProtocolError("frame is not JSON") from error
     if not isinstance(message, dict):
@@ -84,3 +84,6 @@ def _finite(text: str) -> float:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is no JSON")
+
+
+_decoded = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse).decode

@@ -1,6 +1,7 @@
 """Who asks."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 LOCAL_ISSUER = "local"
 """Who vouches for the OS user; no URL, so that no other issuer can be called so."""
@@ -21,8 +22,13 @@ class Principal:
     @property
     def key(self) -> str:
         """The owner as stored in every record; equal for equal principals only."""
-        # The last part is empty: records are called so since a client was meant to be there.
-        return "|".join(part.replace("%", "%25").replace("|", "%7C") for part in (self.issuer, self.subject, ""))
+        return _key_of(self.issuer, self.subject)
+
+
+@lru_cache(maxsize=1000)
+def _key_of(issuer: str, subject: str) -> str:
+    # The last part is empty: records are called so since a client was meant to be there.
+    return "|".join(part.replace("%", "%25").replace("|", "%7C") for part in (issuer, subject, ""))
 
 
 def is_called(owner: str, name: str) -> bool:

@@ -4,6 +4,8 @@ import os
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 
 from pyexec.domain.errors import InvalidArgumentError, NotFoundError, SessionBusyError
 from pyexec.domain.sessions import NEW_ID, Session, SessionLimits, check_session_id, ended_error
@@ -16,12 +18,22 @@ REMOVING_SECONDS = 3600.0
 """A removal that began so long ago has been given up."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Found:
     """A session and its folder."""
 
     session: Session
     folder: SessionFolder
+
+    @cached_property
+    def keeper(self) -> Path | None:
+        """The folder of the keeper that has its sandbox, while it lives."""
+        return None if self.session.keeper is None else Path(self.session.keeper)
+
+    @cached_property
+    def queue(self) -> Path:
+        """The line in which its turns stand."""
+        return self.folder.queue
 
 
 class SessionDirectory:

@@ -30,7 +30,7 @@ class StateFolder:
     @property
     def executions(self) -> Path:
         """One folder per execution: its log, its outcome, its inline code."""
-        return self.root / "executions"
+        return _executions_of(self.root)
 
     @property
     def environments(self) -> Path:
@@ -64,7 +64,7 @@ class StateFolder:
 
     def execution(self, execution_id: str) -> Path:
         """The folder of one execution, which may be packed."""
-        return self.executions / execution_id
+        return _executions_of(self.root) / execution_id
 
     def unpacked(self, execution_id: str) -> Path:
         """The folder of one execution, to look into; blocks.
@@ -132,6 +132,11 @@ class StateFolder:
             f"The state folder {self.root} cannot be used: {error.strerror}.",
             hint="Set PYEXEC_HOME to a folder that you can write.",
         )
+
+
+@lru_cache(maxsize=100)
+def _executions_of(root: Path) -> Path:
+    return root / "executions"
 
 
 @lru_cache(maxsize=1000)

@@ -14,6 +14,7 @@ from IPython.core import interactiveshell, page
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import UsageError
+from IPython.core.history import HistoryManager
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.profiledir import ProfileDir
 from IPython.lib.pretty import RepresentationPrinter
@@ -56,6 +57,15 @@ class Ran:
         """Add a sentence for the reader, once and not too many."""
         if text not in self.notes and len(self.notes) < NOTES:
             self.notes.append(text)
+
+
+class _History(HistoryManager):
+    """The cells so far.
+
+    The last ones are plain attributes here, not traits, which take as long to set as a short cell to run.
+    """
+
+    _i00 = _i = _ii = _iii = ""
 
 
 class _Hook(DisplayHook):
@@ -300,6 +310,12 @@ class GuestShell(InteractiveShell):
         self.loop_runner = self._runner
         keep_lines(self.input_transformer_manager)
         self.db = {}
+
+    def init_history(self) -> None:
+        """Keep the cells so far."""
+        shell: Any = self
+        shell.history_manager = _History(shell=self, parent=self)
+        shell.configurables.append(shell.history_manager)
 
     def init_user_ns(self) -> None:
         """Put names into the user's namespace."""

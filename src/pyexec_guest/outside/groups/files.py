@@ -14,6 +14,8 @@ PREFIX = "pyexec-"
 
 _GULP_BYTES = 65536
 _PAGE_BYTES = 2048
+_NUMBER_BYTES = 64
+_FIELDS_BYTES = 4096
 _FIRST_PAUSE = 0.0005
 _LONGEST_PAUSE = 0.02
 
@@ -62,12 +64,12 @@ class Kept:
 
     def number(self, name: str) -> int:
         """Return the number that a file says; 0 where there is no folder."""
-        return 0 if self._folder is None else int(self._read(self._folder, name))
+        return 0 if self._folder is None else int(self._read(self._folder, name, _NUMBER_BYTES))
 
     def fields(self, name: str) -> "dict[str, int]":
         """Return the numbers of a file with a name and a number in each line; it is at most a page long."""
-        text = "" if self._folder is None else self._read(self._folder, name)
-        return {key: int(value) for key, _, value in (line.partition(" ") for line in text.splitlines())}
+        text = b"" if self._folder is None else self._read(self._folder, name, _FIELDS_BYTES)
+        return _numbers_in(text.decode("ascii"))
 
     def write(self, name: str, value: int) -> None:
         """Write a number, to a file that is not read from here; nowhere where there is no folder.
@@ -87,9 +89,9 @@ class Kept:
                 os.close(fd)
             self._open.clear()
 
-    def _read(self, folder: str, name: str) -> str:
+    def _read(self, folder: str, name: str, most: int) -> bytes:
         with self._lock:
-            return os.pread(self._opened(folder, name, os.O_RDONLY), _GULP_BYTES, 0).decode("ascii").rstrip("\n")
+            return os.pread(self._opened(folder, name, os.O_RDONLY), most, 0)
 
     def _opened(self, folder: str, name: str, how: int) -> int:
         fd = self._open.get(name)
@@ -105,7 +107,11 @@ def number(folder: str, name: str) -> int:
 
 def fields(folder: str, name: str) -> "dict[str, int]":
     """Return the numbers of a file with a name and a number in each line."""
-    return {key: int(value) for key, _, value in (line.partition(" ") for line in read(folder, name).splitlines())}
+    return _numbers_in(read(folder, name))
+
+
+def _numbers_in(text: str) -> "dict[str, int]":
+    return {key: int(value) for key, _, value in (line.partition(" ") for line in text.splitlines())}
 
 
 def members(folder: str) -> "list[int]":
