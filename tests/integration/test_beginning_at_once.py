@@ -11,6 +11,7 @@ import pytest
 
 from pyexec.domain.errors import DiskFullError, InterpreterNotFoundError, QueueFullError
 from pyexec.domain.executions import ExecutionRequest, Harness
+from pyexec.executions import submission
 from pyexec.executions.afterwards import Afterwards
 from pyexec.sandbox.keepers import connect
 from tests.integration.sandboxes import FOREVER, SETTINGS, SandboxEngine
@@ -44,6 +45,22 @@ async def test_another_server_knows_a_cell_whose_own_was_killed_before_it_noted_
         assert await other.executions.turn_of(done) is not None
         found = await other.executions.get(other.principal, done.id)
         assert (found.state, found.session, await other.stdout(found)) == ("completed", "forgotten", "21\n")
+
+
+async def test_a_session_outlives_a_server_that_is_killed_when_it_has_just_asked(
+    engine: SandboxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.run("x = 1", session_id="asked")
+    await engine.run("x += 1", session_id="asked")
+
+    def give_files(*_told: object) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(submission, "give_files", give_files)
+    with pytest.raises(RuntimeError, match="killed"):
+        await engine.run("x += 1", session_id="asked")
+    monkeypatch.undo()
+    assert await engine.value("x", "asked") == "3"
 
 
 async def test_a_cell_that_runs_is_in_the_list_of_another_server(

@@ -127,6 +127,7 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
         limits=settings.limits,
         environ=settings.environ,
         directory=settings.directory,
+        observer=observer,
     )
     workspaces: Workspaces = NoSessions()
     history: SessionHistory = NoSessions()

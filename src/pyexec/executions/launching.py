@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from pyexec.domain.executions import Execution, Harness
 from pyexec.domain.limits import ExecutionLimits
@@ -26,7 +25,7 @@ def launch_of(
     limits: ExecutionLimits,
     *,
     companions: Sequence[Planned] = (),
-    files: tuple[tuple[str, str], ...] = (),
+    code: str | None = None,
 ) -> Launch:
     """Return what a keeper is told; see `Launch`."""
     half = limits.kept_output // 2
@@ -40,10 +39,10 @@ def launch_of(
         folder=ready.folder,
         lines=lines,
         session=None if session is None else {"folder": str(session.folder.path)},
-        keeper=None if session is None or session.session.keeper is None else Path(session.session.keeper),
+        keeper=None if session is None else session.keeper,
         folders=way.folders(ready),
-        files=files,
-        room=limits.free_disk if files else 0,
+        code=code,
+        room=0 if code is None else limits.free_disk,
         usual=plan.usual,
         argv=framed(plan.argv, harness),
         python_at=len(harness.before),

@@ -82,9 +82,6 @@ class ExecutionService:
             raise
         try:
             note_execution(submitted.execution.id)
-            if self._observer is not None:
-                with anyio.CancelScope(shield=True):
-                    await run_sync(self._observer.submitted, principal, submitted.execution, request)
             ended = submitted.keeper.said("ended") if submitted.keeper else None
             if ended is not None:
                 self._settler.note_begun(submitted.execution)
@@ -226,16 +223,15 @@ class ExecutionService:
     async def cell_of(self, submitted: Submitted, max_bytes: int | None) -> CellReading:
         """Return what there is to be told of an execution, as it was last seen, that was a turn of a guest.
 
-        It is written down when this returns.
+        What its keeper has told may be just being written down: see `Submitted.noted`.
 
         Raises:
             InvalidArgumentError: `max_bytes` is not allowed.
         """
         budget = self.output_budget(max_bytes)
         told = submitted.cell(budget)
-        await submitted.noted()
-        if told is not None and told.reading.execution is not submitted.execution:
-            told = submitted.cell(budget)
+        if told is None:
+            await submitted.noted()
         return told or await run_sync(self._cell, submitted.execution, budget)
 
     def as_submitted(self, execution: Execution) -> Reading:

@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,13 +27,14 @@ from pyexec.environments.variables import child_environment
 from pyexec.executions.harnesses import companion_folder
 from pyexec.executions.keeping import Autosaving
 from pyexec.executions.launching import Planned, answer_of, launch_of, new_record
+from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.placing import CODE, foreseen, place, source_bytes
 from pyexec.executions.requests import CheckedRequest, check_request, check_values
 from pyexec.executions.settling import ID_BYTES, Settler
 from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import claim, ids_in
-from pyexec.sandbox.handover import has_begun
+from pyexec.sandbox.handover import give_files, has_begun
 from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Line
 from pyexec.sessions.directory import Found, waiting_in
@@ -62,6 +63,7 @@ class Submitter:
         limits: ExecutionLimits,
         environ: Mapping[str, str],
         directory: Path,
+        observer: ExecutionObserver | None,
     ) -> None:
         self._folder = folder
         self._store = store
@@ -72,6 +74,7 @@ class Submitter:
         self._limits = limits
         self._environ = environ
         self._directory = directory
+        self._observer = observer
 
     async def submit(self, principal: Principal, request: ExecutionRequest) -> Submitted:
         """Start an execution, or put it in line; it is guarded, and survives this process, when this returns.
@@ -93,12 +96,27 @@ class Submitter:
             RecordsUnavailableError: The database server does not answer.
         """
         try:
-            submitted = self._ask_in_session(principal, request) or await run_sync(self._submit, principal, request)
-            return submitted if isinstance(submitted, Submitted) else await self._begun(submitted)
+            asked = self._ask_in_session(principal, request)
+            if asked is not None:
+                # Somebody works on it already.
+                return await self._begun(asked, lambda: self._observe_asked(principal, asked, request))
+            submitted = await run_sync(self._submit, principal, request)
+            return submitted if isinstance(submitted, Submitted) else await self._begun(submitted, _nothing)
         except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
             return await self.submit(principal, request)
 
     def _submit(self, principal: Principal, request: ExecutionRequest) -> "Submitted | _Asked":
+        found = self._submit_unobserved(principal, request)
+        if self._observer is not None:
+            submitted = found if isinstance(found, Submitted) else found.submitted
+            self._observer.submitted(principal, submitted.execution, request)
+        return found
+
+    async def _observe_asked(self, principal: Principal, asked: "_Asked", request: ExecutionRequest) -> None:
+        if self._observer is not None:
+            await run_sync(self._observer.submitted, principal, asked.submitted.execution, request)
+
+    def _submit_unobserved(self, principal: Principal, request: ExecutionRequest) -> "Submitted | _Asked":
         way = self._way(request)
         way.check(request)
         checked = check_request(request, self._limits, self._directory)
@@ -168,23 +186,27 @@ class Submitter:
         plan = way.plan(ready)
         if plan.prepare is not None or plan.package_folder is not None:
             return None
-        execution = new_record(ready, plan, way.directory(ready.checked))
-        answer = answer_of(plan) if plan.environment is not None else Answer()
-        files = [(CODE, ready.checked.request.script_content or ""), (DESCRIPTOR, descriptor(execution))]
-        if plan.environment is not None:
-            files.append((ANSWER, answer_text(answer)))
         lines = tuple(Line(folder=folder, entry=None, slots=slots) for folder, slots in self._lines_of(ready))
-        launch = launch_of(ready, plan, way, lines, self._limits, files=tuple(files))
-        keeper = way.wall.begin(launch, may_wait=may_wait)
-        return None if keeper is None else _Asked(ready, way, Submitted(execution, keeper, answer))
+        keeper = way.wall.begin(launch_of(ready, plan, way, lines, self._limits, code=CODE), may_wait=may_wait)
+        if keeper is None:
+            return None
+        try:  # The rest is done while somebody works on it.
+            execution = new_record(ready, plan, way.directory(ready.checked))
+            answer = answer_of(plan) if plan.environment is not None else Answer()
+            files = {DESCRIPTOR: descriptor(execution)}
+            give_files(keeper, files if plan.environment is None else {**files, ANSWER: answer_text(answer)})
+        except BaseException:
+            keeper.close()
+            raise
+        return _Asked(ready, way, Submitted(execution, keeper, answer))
 
-    async def _begun(self, asked: "_Asked") -> Submitted:
+    async def _begun(self, asked: "_Asked", meanwhile: Callable[[], Awaitable[None]]) -> Submitted:
         """Hear whether a turn that was asked for has begun; where it would have to wait, hand it over."""
         submitted, begun = asked.submitted, False
         silent: KeeperUnavailableError | None = None
         try:
             if submitted.keeper is not None:
-                begun = await has_begun(submitted.keeper)
+                begun = await has_begun(submitted.keeper, meanwhile)
         except KeeperUnavailableError as error:
             silent = error
         except BaseException:
@@ -221,7 +243,7 @@ class Submitter:
     def _lines_of(self, ready: Ready) -> list[tuple[Path, int]]:
         """Return the lines that an execution stands in, one after the other, and how many of each may run at once."""
         own = (self._folder.queue(ready.owner), self._limits.concurrent)
-        return [own] if ready.session is None else [(ready.session.folder.queue, 1), own]
+        return [own] if ready.session is None else [(ready.session.queue, 1), own]
 
     # -- where it may have to --------------------------------------------------------------------------------------
 
@@ -337,6 +359,10 @@ class _Asked(NamedTuple):
     ready: Ready
     way: Way
     submitted: Submitted
+
+
+async def _nothing() -> None:
+    return
 
 
 def may_begin(request: ExecutionRequest) -> bool:

@@ -54,13 +54,14 @@ class Submitted:
         self.environment = environment
         self.ended: Mapping[str, Any] | None = None
 
-    async def noted(self) -> None:
+    async def noted(self) -> bool:
         """Wait until it is written down, where its keeper has told its end before that.
 
         To be done before anybody is told its id. Its notes say where it could not be, or its session has ended with it.
+        Tells whether they do.
         """
         if self.keeper is None or not (self.ended or {}).get("noting"):
-            return
+            return False
         said = await self.keeper.noted()
         self.close()
         note = said.get("told")
@@ -68,6 +69,7 @@ class Submitted:
             note = f"What it printed is kept nowhere: the state folder cannot be written ({said.get('why')})."
         if note is not None:
             self.execution = replace(self.execution, notes=(*self.execution.notes, str(note)))
+        return note is not None
 
     @property
     def was_silent(self) -> bool:

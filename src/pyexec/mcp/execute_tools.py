@@ -3,7 +3,7 @@
 import base64
 import time
 from contextlib import closing
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_context
@@ -23,6 +23,10 @@ from pyexec.mcp.run_tools import RUNS_CODE
 from pyexec.mcp.running import Desk, submit_and_wait
 from pyexec.mcp.views_execute import PICTURES, is_picture, picture_part, python_result
 from pyexec.sandbox.guest import GUEST_MAIN
+
+if TYPE_CHECKING:
+    from pyexec.executions.service import ExecutionService
+    from pyexec.executions.submitted import Submitted
 
 # FastMCP reads a docstring with a parser that takes a third of a second to load; a description it takes as it is.
 _ANSWERS = (
@@ -148,11 +152,11 @@ async def _answer(desk: Desk, request: ExecutionRequest, asked: _Asked) -> ToolR
         service = (await desk.services.get()).executions
         service.output_budget(asked.max_output_bytes)  # Refused before anything runs, not when the output is there.
         with closing(await submit_and_wait(desk, context, request, asked.wait_seconds)) as submitted:
-            cell = await service.cell_of(submitted, asked.max_output_bytes)
-        directory = None if request.sandboxed else submitted.execution.directory
-        result = python_result(cell.reading, time.time(), cell.environment, cell.turn, cell.artifacts, directory)
-        if cell.turn is not None and cell.turn.displays:
-            result.pictures.extend(await _pictures(desk, result.job_id, cell.turn))
+            result, turn = await _result(service, submitted, request, asked)
+            if await submitted.noted():
+                result, turn = await _result(service, submitted, request, asked)
+        if turn is not None and turn.displays:
+            result.pictures.extend(await _pictures(desk, result.job_id, turn))
         return result
 
     return await answer(
@@ -163,6 +167,15 @@ async def _answer(desk: Desk, request: ExecutionRequest, asked: _Asked) -> ToolR
         failed=has_error,
         more=_more,
     )
+
+
+async def _result(
+    service: "ExecutionService", submitted: "Submitted", request: ExecutionRequest, asked: _Asked
+) -> tuple[PythonResult, Turn | None]:
+    """Return the result, which may be just being written down, without its pictures; and what the guest said."""
+    cell = await service.cell_of(submitted, asked.max_output_bytes)
+    directory = None if request.sandboxed else submitted.execution.directory
+    return python_result(cell.reading, time.time(), cell.environment, cell.turn, cell.artifacts, directory), cell.turn
 
 
 async def _pictures(desk: Desk, job_id: str, turn: Turn) -> list[tuple[str, bytes]]:

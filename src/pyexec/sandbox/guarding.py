@@ -2,7 +2,7 @@
 
 from pyexec_guest.keeper.child import StartError, exit_of, signal_name
 from pyexec_guest.keeper.connection import GuestConnection
-from pyexec_guest.keeper.guarding import PREPARED, Guarding, note_ended, note_running, outcome_of, receive_orders
+from pyexec_guest.keeper.guarding import PREPARED, Guarding, Orders, note_ended, note_running, outcome_of
 from pyexec_guest.keeper.guest import FRAMES, GuestLink, turn_request
 from pyexec_guest.keeper.linux import boot_id, start_ticks
 from pyexec_guest.keeper.listener import ended_frame
@@ -28,6 +28,7 @@ __all__ = [
     "GuestLink",
     "LastPlace",
     "Loop",
+    "Orders",
     "OutputPump",
     "StartError",
     "Usage",
@@ -42,7 +43,6 @@ __all__ = [
     "note_running",
     "outcome_of",
     "readable_bytes",
-    "receive_orders",
     "signal_name",
     "start_ticks",
     "turn_request",

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import anyio
@@ -69,8 +69,15 @@ def ask_to_begin(
     return KeeperConnection(connection, take_back)
 
 
-async def has_begun(keeper: KeeperConnection) -> bool:
+def give_files(keeper: KeeperConnection, files: Mapping[str, str]) -> None:
+    """Tell a keeper that was asked to begin what is to be in the execution's folder, by names in it. Does not block."""
+    keeper.tell({"files": [*files.items()]})
+
+
+async def has_begun(keeper: KeeperConnection, meanwhile: Callable[[], Awaitable[None]]) -> bool:
     """Tell whether a keeper that was asked to begin has; if not, the turn would have to wait, or the keeper is gone.
+
+    Does `meanwhile` first.
 
     Raises:
         StateUnusableError: It could not be noted down, and has been ended.
@@ -78,6 +85,8 @@ async def has_begun(keeper: KeeperConnection) -> bool:
     """
     try:
         with anyio.fail_after(HANDOVER_SECONDS, shield=True):  # It may run, and then it has to be noted.
+            await keeper.all_told()
+            await meanwhile()
             said = await keeper.first()
     except OSError as error:
         raise KeeperUnavailableError(f"The keeper of sandboxes does not answer: {error}.", hint="Try again.") from error
@@ -164,7 +173,7 @@ def _orders(launch: Launch) -> dict[str, object]:
         "lines": [(os.fspath(line.folder), line.entry, line.slots) for line in launch.lines],
         "session": launch.session,
         "folders": [(one.place, os.fspath(one.path)) for one in launch.folders],
-        "files": launch.files,
+        "code": launch.code,
         "room": launch.room,
         "usual": launch.usual,
         "argv": launch.argv,

@@ -34,18 +34,15 @@ class KeeperConnection:
         self._take_back = take_back
         self._decoder = protocol.Decoder()
         self._messages: deque[dict[str, Any]] = deque()
+        self._untold = b""
         self._is_over = False
         self._is_free = False
 
     async def next(self) -> dict[str, Any] | None:
         """Return the keeper's next message; None when it has ended (the outcome is written, or it was killed)."""
         while not self._messages and not self._is_over:
-            try:
-                self._take(self._connection.recv(_GULP_BYTES))
-            except BlockingIOError:
+            if not self._take_what_is_there():
                 await anyio.wait_readable(self._connection)
-            except OSError:
-                self._is_over = True
         return self._messages.popleft() if self._messages else None
 
     def next_within(self, seconds: float) -> dict[str, Any] | None:
@@ -69,6 +66,17 @@ class KeeperConnection:
             self._messages.appendleft(message)
         return message
 
+    def tell(self, message: dict[str, Any]) -> None:
+        """Send a message; what is not taken at once is for `all_told`."""
+        self._untold += protocol.encode(message)
+        self._tell_more()
+
+    async def all_told(self) -> None:
+        """Wait until the keeper has taken all of it, or has gone."""
+        while self._untold:
+            await anyio.wait_writable(self._connection)
+            self._tell_more()
+
     def said(self, kind: str) -> dict[str, Any] | None:
         """Return a message of a kind that has arrived already, and has not been taken; it is not taken by this."""
         return next((message for message in self._messages if message.get("t") == kind), None)
@@ -78,12 +86,14 @@ class KeeperConnection:
 
         One that is killed meanwhile says nothing.
         """
-        with anyio.move_on_after(NOTE_SECONDS):
-            while (message := await self.next()) is not None:
-                if message.get("t") in ("noted", "failed"):
-                    self._is_free = message.get("again") is True
-                    return message
-        return {}
+        note = self._take_note()
+        if note is None:  # Most often it is there by now, and no time need be kept.
+            with anyio.move_on_after(NOTE_SECONDS):
+                while note is None and not self._is_over:
+                    await anyio.wait_readable(self._connection)
+                    note = self._take_note()
+        self._is_free = note is not None and note.get("again") is True
+        return note or {}
 
     def stop(self, mode: StopMode, reason: str) -> None:
         """Ask the keeper to end the execution."""
@@ -95,6 +105,33 @@ class KeeperConnection:
             self._take_back(self._connection)
         else:
             self._connection.close()
+
+    def _tell_more(self) -> None:
+        try:
+            self._untold = self._untold[self._connection.send(self._untold) :]
+        except BlockingIOError:
+            return
+        except OSError:  # It has gone, and what it has said before that is there to be read.
+            self._untold = b""
+
+    def _take_note(self) -> dict[str, Any] | None:
+        """Return what has arrived of what `noted` waits for; what came before it is of no use any more."""
+        self._take_what_is_there()
+        while self._messages:
+            message = self._messages.popleft()
+            if message.get("t") in ("noted", "failed"):
+                return message
+        return None
+
+    def _take_what_is_there(self) -> bool:
+        """Read once; tell whether there was anything to read, be it the end."""
+        try:
+            self._take(self._connection.recv(_GULP_BYTES))
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._is_over = True
+        return True
 
     def _take(self, data: bytes) -> None:
         """Take what has arrived. What is no message of a keeper ends the conversation; what came before it counts."""

@@ -46,8 +46,8 @@ class Launch:
     `folders` are what its sandbox can read of this machine, where it is made for this execution. `usual` says that it
     runs on what sandboxes run on where nobody says otherwise.
 
-    Where there is no folder yet whoever takes it over makes that, with these `files`, by their names in it; `room` is
-    how many bytes the disk must have free for that.
+    Where there is no folder yet whoever takes it over makes that, with the code of the turn in the file `code`; `room`
+    is how many bytes the disk must have free for that.
     """
 
     execution_id: str
@@ -57,7 +57,7 @@ class Launch:
     session: Mapping[str, str] | None = None
     keeper: Path | None = None
     folders: tuple[SharedFolder, ...] = ()
-    files: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    code: str | None = None
     room: int = 0
     usual: bool = False
     argv: tuple[str, ...]
@@ -91,8 +91,9 @@ class Wall(Protocol):
     def begin(self, launch: Launch, *, may_wait: bool) -> KeeperConnection | None:
         """Ask for a turn that has no folder yet, and no places in line; None where that can only be launched.
 
-        Returns the conversation with the keeper, which is the caller's to close; `handover.has_begun` hears whether it
-        has begun. Does not block where it may not wait.
+        Returns the conversation with the keeper, which is the caller's to close. The keeper waits to be told by
+        `handover.give_files` what else is to be in the folder, while the turn begins; `handover.has_begun` hears
+        whether it has begun. Does not block where it may not wait.
         """
         ...
 

@@ -9,27 +9,87 @@ import errno
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 _SUFFIX = ".packed"
 _UNPACKING = ".unpacking"
+_SPARE = "spare-"
 _PRIVATE = 0o700
 
+MOST_READY = 4
 
-def pack(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Write down what would be in a folder that is not made.
 
-    Raises:
-        OSError: It cannot be written; nothing is left of it.
+class Packer:
+    """Packs folders that are not made. May be used from several threads.
+
+    Making a file takes longer than all else, above all where many have been removed of late: some are kept ready.
+
+    Args:
+        folder: Where those lie. It is on the disk of what is packed, and nobody else's.
     """
-    head = json.dumps([(name, len(content)) for name, content in files.items()])
-    data = b"".join((head.encode("ascii"), b"\n", *files.values()))
-    path = os.fspath(folder) + _SUFFIX
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ready: list[_Spare] = []
+        for left in folder.glob(f"{_SPARE}*"):
+            left.unlink(missing_ok=True)
+
+    def pack(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        """Write down what would be in a folder.
+
+        Raises:
+            OSError: It cannot be written; nothing is left of it.
+        """
+        head = json.dumps([(name, len(content)) for name, content in files.items()])
+        data = b"".join((head.encode("ascii"), b"\n", *files.values()))
+        path = os.fspath(folder) + _SUFFIX
+        try:
+            spare = self._ready.pop()
+        except IndexError:
+            spare = None
+        if spare is None or not _is_filled(spare, data, path):
+            _write_new(path, data)
+
+    def get_ready(self) -> None:
+        """Make a file for the next, unless there are some."""
+        if len(self._ready) < MOST_READY:
+            path = os.fspath(self._folder / f"{_SPARE}{secrets.token_hex(8)}")
+            with suppress(OSError):  # It is made when it is needed, or what is wrong is told then.
+                self._ready.append(_Spare(path, _new(path)))
+
+    def close(self) -> None:
+        """Remove those that were not needed."""
+        while self._ready:
+            path, fd = self._ready.pop()
+            os.close(fd)
+            with suppress(OSError):
+                os.unlink(path)
+
+
+class _Spare(NamedTuple):
+    path: str
+    fd: int
+
+
+def _is_filled(spare: _Spare, data: bytes, path: str) -> bool:
+    """Make a file that is kept ready the one that is needed; tell whether that went well."""
+    with suppress(OSError), open(spare.fd, "wb", buffering=0) as file:
+        if file.write(data) == len(data) and not os.path.exists(path):
+            os.rename(spare.path, path)
+            return True
+    with suppress(OSError):
+        os.unlink(spare.path)
+    return False
+
+
+def _write_new(path: str, data: bytes) -> None:
+    fd = _new(path)
     try:
         written = os.write(fd, data)
     except OSError:
@@ -40,6 +100,10 @@ def pack(folder: Path, files: Mapping[str, bytes]) -> None:
     if written != len(data):
         os.unlink(path)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _new(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
 
 
 def unpacked(folder: Path) -> Path:

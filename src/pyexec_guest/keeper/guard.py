@@ -9,7 +9,7 @@ from typing import Any
 from pyexec_guest.keeper import linux
 from pyexec_guest.keeper.ahead import ForkedAhead
 from pyexec_guest.keeper.child import Child, StartError
-from pyexec_guest.keeper.guarding import Guarding, receive_orders
+from pyexec_guest.keeper.guarding import Guarding, Orders
 from pyexec_guest.keeper.guest import CHANNEL, GuestLink, turn_request
 from pyexec_guest.keeper.output import OutputPump
 from pyexec_guest.keeper.supervisor import Ending, Supervisor, Usage
@@ -22,7 +22,7 @@ class Guard(Guarding):
     """Guards one execution whose programs are children of this process."""
 
     def __init__(self, connection: socket.socket, tree: Tree, ahead: "ForkedAhead | None") -> None:
-        orders = receive_orders(connection, ORDERS_SECONDS)
+        orders = Orders(connection).next(ORDERS_SECONDS)
         if orders is None:
             raise SystemExit(0)
         super().__init__(orders, connection)

@@ -23,6 +23,7 @@ PREPARE_LOG_BYTES = 256 * 1024
 PREPARED = "environment.json"
 PREPARED_BYTES = 16 * 1024 * 1024
 PREPARED_TOLD = ("digest", "python_version", "packages", "notes")
+_GULP_BYTES = 1024 * 1024
 
 
 class Guarding:
@@ -302,15 +303,27 @@ def note_ended(events: log.EventWriter, outcome: "dict[str, Any]") -> None:
     events.note("status", outcome["ended_at"], status="ended", outcome=outcome["kind"])
 
 
-def receive_orders(connection: socket.socket, timeout: float, begun: bytes = b"") -> "dict[str, Any] | None":
-    """Return the orders, the first frame of the server that asked for a keeper; None when it is gone before that.
+class Orders:
+    """What a server that asked for a keeper says first, frame by frame.
 
-    `begun` is what has arrived of it.
+    Args:
+        connection: To it.
+        begun: What has arrived already.
     """
-    decoder = protocol.Decoder(protocol.MAX_FRAME)
-    messages = decoder.feed(begun)
-    if not messages:
-        connection.settimeout(timeout)
-    while not messages and (data := connection.recv(1024 * 1024)):
-        messages = decoder.feed(data)
-    return messages[0] if messages else None
+
+    def __init__(self, connection: socket.socket, begun: bytes = b"") -> None:
+        self._connection = connection
+        self._decoder = protocol.Decoder(protocol.MAX_FRAME)
+        self._frames = self._decoder.feed(begun)
+
+    def next(self, timeout: float) -> "dict[str, Any] | None":
+        """Return the next frame; None when the server is gone before that.
+
+        Raises:
+            TimeoutError: It says nothing for so long.
+        """
+        if not self._frames:
+            self._connection.settimeout(timeout)
+        while not self._frames and (data := self._connection.recv(_GULP_BYTES)):
+            self._frames += self._decoder.feed(data)
+        return self._frames.pop(0) if self._frames else None

@@ -14,13 +14,18 @@ class Loop:
     """Waits for whatever happens next and calls whoever asked to hear of it.
 
     Args:
+        selector: What waits; None: the one that is best for many descriptors.
         lock: Held while a reader or writer is called. Who holds it may add and remove some from another thread, and
             those that were removed are not called any more.
     """
 
-    def __init__(self, lock: "AbstractContextManager[object] | None" = None) -> None:
+    def __init__(
+        self,
+        selector: "selectors.BaseSelector | None" = None,
+        lock: "AbstractContextManager[object] | None" = None,
+    ) -> None:
         self._lock = nullcontext() if lock is None else lock
-        self.selector = selectors.DefaultSelector()
+        self.selector = selectors.DefaultSelector() if selector is None else selector
         self._timers: list[Callable[[float], float | None]] = []
         self._on_signal: dict[int, Callable[[], None]] = {}
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from pyexec.domain.limits import SandboxLimits
 from pyexec.sandbox.guarding import GuestConnection
+from pyexec.storage.packed import Packer
 from pyexec.walls.bubblewrap.stays import House
 from pyexec.walls.bubblewrap.weights import Weights
 from pyexec_guest import protocol
@@ -104,14 +105,15 @@ class GuestStay:
 class OneStay:
     """A house with one place, or none."""
 
-    def __init__(self, stay: GuestStay | None) -> None:
+    def __init__(self, stay: GuestStay | None, packer: Packer | None) -> None:
         self.weights = Weights()
+        self.packer = packer
         self._stay = stay
 
     def stay_at_once(self, *_asked: object) -> GuestStay | None:
         return self._stay
 
 
-def house(stay: GuestStay | None) -> House:
+def house(stay: GuestStay | None, packer: Packer | None = None) -> House:
     """Return a house with that place."""
-    return cast("House", OneStay(stay))
+    return cast("House", OneStay(stay, packer))

@@ -12,7 +12,7 @@ import pytest
 
 from pyexec.sandbox.claims import LOCK, claim
 from pyexec.sandbox.turns import read_turn
-from pyexec.storage.packed import unpacked
+from pyexec.storage.packed import Packer, unpacked
 from pyexec.walls.bubblewrap.beginning import Begun, begin
 from pyexec.walls.bubblewrap.moments import ends_in_a_moment, note_end
 from pyexec.walls.bubblewrap.stays import House
@@ -49,7 +49,7 @@ def scene(tmp_path: Path) -> Generator[Scene]:
     line = tmp_path / "line"
     (line / take_place(str(line), str(tmp_path / "keeper" / LOCK), "b" * 32)).unlink()
     stay = GuestStay()
-    at_home = house(stay)
+    at_home = house(stay, Packer(tmp_path / "keeper"))
     begun = begin(orders(tmp_path, line), at_home, tmp_path / "keeper" / LOCK)
     assert begun is not None
     keeper, server = socket.socketpair()

@@ -7,7 +7,9 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from selectors import PollSelector
 from typing import Any
 
 from pyexec.sandbox.claims import LOCK
@@ -94,7 +96,12 @@ class Begun:
 
 def environment_of(orders: Mapping[str, Any]) -> Path:
     """Return the environment that an execution runs on."""
-    return Path(orders["argv"][orders["python_at"]]).parent.parent
+    return _environment_with(orders["argv"][orders["python_at"]])
+
+
+@lru_cache(maxsize=100)
+def _environment_with(python: str) -> Path:
+    return Path(python).parent.parent
 
 
 def begin(orders: dict[str, Any], house: House, lock: Path) -> Begun | None:
@@ -178,7 +185,7 @@ def _leave(stay: Stay, ticket: Ticket, house: House, reason: str | None) -> None
 
 def _begun(orders: dict[str, Any], ticket: Ticket, stay: Stay, request: dict[str, Any], before: Spent | None) -> Begun:
     now = time.time()
-    started, loop, events = {**started_in(stay.box), "started_at": now}, Loop(), EventWriter(None)
+    started, loop, events = {**started_in(stay.box), "started_at": now}, Loop(PollSelector()), EventWriter(None)
     note_running(events, now, started)
     link = GuestLink(
         loop,

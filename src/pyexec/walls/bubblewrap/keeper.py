@@ -5,8 +5,9 @@ leaves when it has had nothing to do and nobody to serve for a while. Servers co
 first byte they send says what they want:
 
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
-    t   a turn is to begin, if it can at once: then come its orders; the answer is that of a keeper that guards it, or
-        one frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down.
+    t   a turn is to begin, if it can at once: then come its orders, and {"files": …} with what else is to be in its
+        folder, which nobody waits for before it has begun; the answer is that of a keeper that guards it, or one
+        frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down.
         Where it is over in a moment, `ended` says so by `noting`; after it comes {"t": "noted"}, or `failed` as above,
         and then the server may ask for something else
     s   something is to be done with sessions: then comes what, as one frame, and the answer is another
@@ -24,11 +25,13 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.claims import LOCK
-from pyexec.sandbox.guarding import Loop, encode, receive_orders
+from pyexec.sandbox.guarding import Loop, Orders, encode
 from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
+from pyexec.storage.packed import Packer
 from pyexec.walls.bubblewrap.beginning import Begun, UnnotedError, begin, note_down
 from pyexec.walls.bubblewrap.families import Families, InsideOf
 from pyexec.walls.bubblewrap.guard import SandboxGuard
@@ -42,6 +45,7 @@ from pyexec.walls.bubblewrap.turnstile import Turnstile
 
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
+FILES_SECONDS = 5.0
 FIRST_BYTES = 256 * 1024
 IDLE_SECONDS = 120.0
 ENDING = "The keeper of the sandboxes was asked to end."
@@ -95,6 +99,7 @@ class Keeper:
         self._server.close()
         self._sessions.close("lost: the keeper of its sandbox was asked to end")
         self._families.close()
+        self._house.packer.close()
 
     def _on_terminate(self) -> None:
         self._ending = True
@@ -219,7 +224,7 @@ class Keeper:
     def _guard(self, connection: socket.socket, lock: int, begun: bytes) -> None:
         try:
             os.set_inheritable(lock, False)
-            orders = receive_orders(connection, ORDERS_SECONDS, begun)
+            orders = Orders(connection, begun).next(ORDERS_SECONDS)
             if orders is not None:
                 self._run(SandboxGuard(orders, connection, self._house))
         finally:
@@ -227,7 +232,8 @@ class Keeper:
 
     def _begin(self, connection: socket.socket, words: bytes) -> bool:
         """Begin a turn, if it can at once; tell whether it is over, and its server may ask for the next."""
-        orders = receive_orders(connection, ORDERS_SECONDS, words)
+        said = Orders(connection, words)
+        orders = said.next(ORDERS_SECONDS)
         if orders is None:
             return False
         try:
@@ -236,6 +242,7 @@ class Keeper:
                 connection.sendall(encode({"t": "later"}))
                 return False
             try:
+                begun.orders["files"] = _files(orders, said)
                 if ends_in_a_moment(begun, connection):
                     return note_end(begun, self._house, connection)
             except BaseException:
@@ -280,7 +287,7 @@ class Keeper:
                 self._guards.discard(guard)
 
     def _answer(self, connection: socket.socket, begun: bytes) -> None:
-        asked = receive_orders(connection, ORDERS_SECONDS, begun)
+        asked = Orders(connection, begun).next(ORDERS_SECONDS)
         if asked is not None:
             reply(self._sessions, asked, connection)
 
@@ -321,7 +328,7 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
         homes = Homes(families.workspaces, orders.limits.workspace, families.sandbox, families.give)
         sessions = Sessions(orders.folder, orders.sessions, homes, turnstile)
         turnstile.make_room_by(families.give_up_ready, families.give_up_unused, sessions.give_way)
-        house = House(families, sessions, turnstile)
+        house = House(families, sessions, turnstile, Packer(orders.folder))
         keeper = Keeper(families, sessions, house, _listen(orders.folder), begin_life(orders.folder))
     except (PyexecError, OSError) as error:
         _say(error.sentence() if isinstance(error, PyexecError) else f"It cannot keep anything: {error}.")
@@ -331,6 +338,18 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     with suppress(OSError):
         (orders.folder / SOCKET_NAME).unlink()
     return 0
+
+
+def _files(orders: dict[str, Any], said: Orders) -> list[tuple[str, str]]:
+    """Return what is to be in the folder of a turn that has begun: its code, and what its server says besides.
+
+    Where that is killed just now there is nothing besides: the session goes on, and nobody knows the turn.
+    """
+    try:
+        more = said.next(FILES_SECONDS) or {}
+    except OSError:
+        more = {}
+    return [(orders["code"], orders["guest"]["code"] or ""), *more.get("files", ())]
 
 
 def begin_life(folder: Path) -> Path:

@@ -24,7 +24,6 @@ from pyexec.sandbox.guarding import (
     readable_bytes,
     wake,
 )
-from pyexec.storage.packed import pack
 from pyexec.walls.bubblewrap.beginning import UNNOTED, Begun
 from pyexec.walls.bubblewrap.endings import used_since
 from pyexec.walls.bubblewrap.stays import House
@@ -69,7 +68,7 @@ def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
         told = _let_go(begun, house, ended)
         if told is not None:
             note["told"] = told
-        pack(begun.folder, _files(begun, ended))
+        house.packer.pack(begun.folder, _files(begun, ended))
     except OSError as error:
         note = {"t": "failed", "why": error.strerror}
         begun.leave(house, alive=False, reason=UNNOTED)
@@ -82,6 +81,7 @@ def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
             with suppress(OSError):  # It has ended, or will look by itself.
                 wake(os.path.dirname(begun.orders["folder"]), execution_id)
     begun.stay.close()
+    house.packer.get_ready()
     return heard and note.get("again") is True
 
 

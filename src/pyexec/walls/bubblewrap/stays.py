@@ -1,10 +1,12 @@
 """Where an execution runs: a sandbox of its own, or one that a session keeps."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyexec.sandbox.guarding import GuestConnection
+from pyexec.storage.packed import Packer
 from pyexec.storage.sessions import SessionFolder
 from pyexec.walls.bubblewrap.boxes import Box
 from pyexec.walls.bubblewrap.folders import PACKAGES, Folder
@@ -163,16 +165,19 @@ class House:
         boxes: Sandboxes for one execution each.
         sessions: Those that stay.
         turnstile: Who gets one next.
+        packer: Writes down turns that were over in a moment.
 
     Attributes:
         weights: How they share the processors.
+        packer: As above.
     """
 
-    def __init__(self, boxes: Boxes, sessions: Sessions, turnstile: Turnstile) -> None:
+    def __init__(self, boxes: Boxes, sessions: Sessions, turnstile: Turnstile, packer: Packer) -> None:
         self._boxes = boxes
         self._sessions = sessions
         self._turnstile = turnstile
         self.weights = Weights()
+        self.packer = packer
 
     def before(self, ticket: Ticket) -> int | None:
         """See `Turnstile.before`."""
@@ -209,7 +214,7 @@ class House:
         if session is None:
             wanted = [*folders, *_packages(packages)]
             return OwnSandbox(self._turnstile.admit(ticket, lambda room: self._boxes.sandbox(prefix, wanted, room)))
-        live = self._sessions.enter(ticket, SessionFolder(Path(session["folder"])), prefix, folders)
+        live = self._sessions.enter(ticket, _folder_of(session["folder"]), prefix, folders)
         return InSession(self._sessions, live)
 
     def stay_at_once(
@@ -225,8 +230,13 @@ class House:
             wanted = [*folders, *_packages(packages)]
             box = self._turnstile.admit_at_once(ticket, lambda room: self._boxes.sandbox_at_once(prefix, wanted, room))
             return None if box is None else OwnSandbox(box)
-        live = self._sessions.enter_at_once(SessionFolder(Path(session["folder"])), prefix)
+        live = self._sessions.enter_at_once(_folder_of(session["folder"]), prefix)
         return None if live is None else InSession(self._sessions, live)
+
+
+@lru_cache(maxsize=1000)
+def _folder_of(path: str) -> SessionFolder:
+    return SessionFolder(Path(path))
 
 
 def _packages(packages: Path | None) -> tuple[Folder, ...]:

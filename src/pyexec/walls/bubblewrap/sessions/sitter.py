@@ -27,7 +27,7 @@ class Sitter:
         self._on_look = on_look
         # Not held while `on_end` is called, which takes locks that others have when they call us.
         self._lock = threading.Lock()
-        self._loop = Loop(self._lock)
+        self._loop = Loop(lock=self._lock)
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._loop.add_reader(self._woken, self._on_wake)
         self._closing = False
