@@ -140,13 +140,16 @@ pd.read_csv('data/in.csv').to_json('out.json')
     assert "pd.read_csv('data/in.csv')" in exported["content"]
 
 
-async def test_sessions_outlive_a_server_that_is_killed(module_home: Path, own_server: Mcp) -> None:
+async def test_sessions_and_their_cells_outlive_a_server_that_is_killed(module_home: Path, own_server: Mcp) -> None:
     before = set(servers_of(module_home))
+    told: list[dict[str, Any]] = []
     with suppress(Exception):  # Its client loses the server, and says so in ways of its own.
         async with connect(module_home, env=SERVER_ENV) as other:
-            await cell(other, "lives", "x = 41")
+            told += [await cell(other, "lives", code) for code in ("x = 40", "x += 1")]
             for pid in set(servers_of(module_home)) - before:
                 os.kill(pid, signal.SIGKILL)
+    listed = await own_server.get("py_list_jobs")
+    assert [job["id"] for job in listed["jobs"][:2]] == [answer["job_id"] for answer in reversed(told)]
     assert (await cell(own_server, "lives", "x + 1"))["result"] == "42"
 
 

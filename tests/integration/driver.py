@@ -3,7 +3,7 @@
 {"do": "submit", "code": …, "times": n, "at_once": n, …request}   → [id or error code, …]
 {"do": "wait", "ids": […], "seconds": s}                          → [state, …]
 {"do": "states"}                                                  → [[id, state], …], newest first
-{"do": "hang", "where": "hand-over" | "orders"}                   → "ready"; the next submit says "hanging", and hangs
+{"do": "hang", "where": "hand-over" | "orders" | "record"}        → "ready"; the next submit says "hanging", and hangs
 """
 
 import json
@@ -18,11 +18,12 @@ from anyio.to_thread import run_sync
 from pyexec.app.principal import local_principal
 from pyexec.app.services import Services, open_services
 from pyexec.domain.errors import PyexecError
-from pyexec.domain.executions import ExecutionRequest
+from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.sandbox import handover
 from pyexec.sandbox.keepers import KeeperConnection
 from pyexec.sandbox.ports import Launch
 from pyexec.settings import load_settings
+from pyexec.storage.executions import ExecutionStore
 from pyexec.walls.host.wall import HostWall
 
 
@@ -42,6 +43,10 @@ def hang_before_the_hand_over(self: HostWall, launch: Launch, lock_fd: int) -> K
 
 
 def hang_before_the_orders(launch: Launch) -> dict[str, object]:
+    hang()
+
+
+def hang_before_the_record(self: ExecutionStore, execution: Execution) -> None:
     hang()
 
 
@@ -80,6 +85,8 @@ class Driver:
     async def hang(self, where: str) -> str:
         if where == "hand-over":
             HostWall.launch = hang_before_the_hand_over
+        elif where == "record":
+            ExecutionStore.add = hang_before_the_record
         else:
             handover._orders = hang_before_the_orders
         return "ready"

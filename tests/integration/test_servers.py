@@ -124,6 +124,22 @@ async def test_a_server_killed_before_it_handed_over_leaves_an_execution_that_ne
     eventually(lambda: not belonging_to(engine.home))
 
 
+async def test_what_ended_by_itself_after_its_server_was_killed_is_in_the_list(
+    make_server: MakeServer, engine: Engine
+) -> None:
+    first = make_server()
+    first.ask(do="hang", where="record")
+    assert first.ask(do="submit", code="print('ran')") == "hanging"
+    first.kill()
+    eventually(lambda: list(engine.home.glob("executions/*/outcome.json")))
+    eventually(lambda: not belonging_to(engine.home))
+
+    ((found,), total) = await engine.executions.newest(engine.principal, states=None, limit=9)
+
+    assert (found.state, total) == ("completed", 1)
+    assert await engine.stdout(found) == "ran\n"
+
+
 @pytest.mark.exhaustive
 async def test_it_does_not_keep_its_place_in_line(make_server: MakeServer, make_engine: Callable[..., Engine]) -> None:
     engine = make_engine(concurrent=1)

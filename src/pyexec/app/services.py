@@ -15,6 +15,7 @@ from pyexec.executions.history import ExecutionsOfSessions
 from pyexec.executions.inside import InsideExecutions
 from pyexec.executions.keeping import Autosaving
 from pyexec.executions.observing import ExecutionObserver
+from pyexec.executions.recovery import Recovery
 from pyexec.executions.retention import Retention
 from pyexec.executions.service import ExecutionService
 from pyexec.executions.settling import Settler
@@ -40,6 +41,7 @@ from pyexec.storage.database import Database
 from pyexec.storage.ended_users import EndedUsers
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.opening import database_of
+from pyexec.storage.presence import Presence
 from pyexec.storage.state_folder import StateFolder
 from pyexec.walls.host.wall import HostWall
 
@@ -69,6 +71,7 @@ class Services:
     walls: tuple[Wall, ...]
     afterwards: Afterwards
     database: Database
+    presence: Presence
 
     def close(self) -> None:
         """Let go of what this process holds; executions go on."""
@@ -76,6 +79,7 @@ class Services:
             wall.close()
         self.afterwards.close()
         self.database.close()
+        self.presence.close()
 
 
 def open_services(settings: Settings, observer: ExecutionObserver | None = None) -> Services:
@@ -95,13 +99,15 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     launcher = Launcher({name: settings.environ[name] for name in _INTERPRETER_NEEDS if name in settings.environ})
     finder = InterpreterFinder(settings.environ, folder.interpreters_cache, python_version, own=settings.interpreter)
     afterwards = Afterwards()
-    settler = Settler(folder, store, afterwards, observer)
+    presence = Presence(folder.servers)
+    recovery = Recovery(folder, store, presence)
+    settler = Settler(folder, store, afterwards, recovery, observer)
     environments, names = environment_places(folder.environments)
     autosaved = AutosavedScripts(folder, settings.limits.autosaved, afterwards.catch_up)
-    retention = Retention(folder, store, settler, autosaved, settings.limits)
+    retention = Retention(folder, store, settler, recovery, autosaved, settings.limits)
     try:
         if database.is_new():
-            retention.recover()
+            recovery.recover()
     except BaseException:
         database.close()
         raise
@@ -145,6 +151,7 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
     executions = ExecutionService(
         folder=folder, store=store, settler=settler, submitter=submitter, limits=settings.limits, observer=observer
     )
+    presence.show()
     return Services(
         executions=executions,
         sessions=sandboxing.sessions if sandboxing else None,
@@ -175,4 +182,5 @@ def open_services(settings: Settings, observer: ExecutionObserver | None = None)
         walls=(host, *([sandboxing.wall] if sandboxing else [])),
         afterwards=afterwards,
         database=database,
+        presence=presence,
     )

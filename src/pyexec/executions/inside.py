@@ -16,8 +16,9 @@ from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.domain.progress import Progress
 from pyexec.domain.text import legible
+from pyexec.executions.recovery import ID_BYTES
 from pyexec.executions.requests import check_text
-from pyexec.executions.settling import ID_BYTES, Settler
+from pyexec.executions.settling import Settler
 from pyexec.sandbox.inside import InsideGuard, OnStop
 from pyexec.storage.descriptors import write_descriptor
 from pyexec.storage.executions import ExecutionStore

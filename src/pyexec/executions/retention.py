@@ -2,7 +2,6 @@
 
 import fcntl
 import logging
-import math
 import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -17,7 +16,8 @@ from pyexec.domain.errors import InvalidArgumentError, PyexecError
 from pyexec.domain.executions import Execution
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
-from pyexec.executions.settling import Settler, is_id
+from pyexec.executions.recovery import Recovery, changed_at
+from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import is_held
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage import packed
@@ -50,12 +50,14 @@ class Retention:
         folder: StateFolder,
         store: ExecutionStore,
         settler: Settler,
+        recovery: Recovery,
         autosaved: AutosavedScripts,
         limits: ExecutionLimits,
     ) -> None:
         self._folder = folder
         self._store = store
         self._settler = settler
+        self._recovery = recovery
         self._autosaved = autosaved
         self._limits = limits
 
@@ -94,25 +96,12 @@ class Retention:
         removed = 0
         with self._alone() as alone:
             if alone:
-                self.recover(before=time.time() - SETTLED_SECONDS)
+                self._recovery.recover(before=time.time() - SETTLED_SECONDS)
                 for owner in self._store.owners():
                     removed += self._sweep_owner(owner)
                 removed += self._sweep_orphans()
                 self._autosaved.sweep(self._limits.retention_age)
         return removed
-
-    def recover(self, *, before: float = math.inf) -> int:
-        """Make records anew for executions that the database does not know; return how many. Blocks on the disk.
-
-        Folders that have changed since `before` (seconds since the epoch) are left alone: whoever made one may be just
-        about to note it down.
-        """
-        everything = packed.folders_in(self._folder.executions)
-        folders = (folder for folder in everything if is_id(folder.name))
-        names = [folder.name for folder in folders if before == math.inf or _changed(folder) < before]
-        unknown = set(names) - self._store.known(names)
-        found = [one for name in unknown if (one := read_descriptor(self._folder.execution(name))) is not None]
-        return self._store.add_missing(sorted(found, key=lambda execution: execution.created_at))
 
     def _prune(self, principal: Principal, wanted: Callable[[Execution], bool]) -> PruneResult:
         self._settler.settle_active(principal.key)  # Some may have ended since somebody last looked.
@@ -138,7 +127,7 @@ class Retention:
 
         With an owner, what lies in a folder must not say that it is somebody else's.
         """
-        old = [folder for folder in packed.folders_in(self._folder.executions) if _changed(folder) < before]
+        old = [folder for folder in packed.folders_in(self._folder.executions) if changed_at(folder) < before]
         known = self._store.known([folder.name for folder in old])
         for folder in old:
             if folder.name in known or is_held(folder):
@@ -206,10 +195,3 @@ def _try_lock(fd: int) -> bool:
 
 def _ended_at(execution: Execution) -> float:
     return execution.outcome.ended_at if execution.outcome else execution.created_at
-
-
-def _changed(folder: Path) -> float:
-    try:
-        return packed.changed_at(folder)
-    except OSError:
-        return time.time()

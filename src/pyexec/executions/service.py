@@ -19,7 +19,8 @@ from pyexec.domain.text import legible
 from pyexec.domain.turns import Turn
 from pyexec.environments.orders import Answer, read_answer
 from pyexec.executions.observing import ExecutionObserver
-from pyexec.executions.settling import ID_BYTES, Settler
+from pyexec.executions.recovery import ID_BYTES
+from pyexec.executions.settling import Settler
 from pyexec.executions.submission import Submitter
 from pyexec.executions.submitted import CellReading, Reading, Submitted, silent
 from pyexec.executions.waiting import standing_in_line

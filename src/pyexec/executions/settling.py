@@ -1,7 +1,6 @@
 """Bringing records up to date with what the executions' folders say."""
 
 import time
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -12,16 +11,14 @@ from pyexec.environments.orders import read_answer
 from pyexec.executions.afterwards import Afterwards
 from pyexec.executions.harnesses import companion_folders
 from pyexec.executions.observing import ExecutionObserver
-from pyexec.sandbox.claims import ids_in
+from pyexec.executions.recovery import Recovery, is_id
 from pyexec.sandbox.losses import settle_loss
 from pyexec.sandbox.observations import Observation, observe
 from pyexec.storage.descriptors import read_descriptor
 from pyexec.storage.executions import ExecutionStore
 from pyexec.storage.state_folder import StateFolder
 
-ID_BYTES = 16
 MOST_MISSED = 1000
-_DIGITS = frozenset("0123456789abcdef")
 FOLDER_GONE = "Its folder was removed from the state folder, and its output with it."
 
 
@@ -33,19 +30,21 @@ class Settler:
         folder: StateFolder,
         store: ExecutionStore,
         afterwards: Afterwards,
+        recovery: Recovery,
         observer: ExecutionObserver | None = None,
     ) -> None:
         self._folder = folder
         self._store = store
         self._afterwards = afterwards
+        self._recovery = recovery
         self._observer = observer
         self._missed: list[Execution] = []  # Seen while the index was away; of the thread that notes things down.
 
     def settle_active(self, owner: str) -> list[Execution]:
         """Settle all that was not known to have ended; return it as it stands now, oldest first."""
-        self._afterwards.catch_up()  # All at once costs less than one by one.
+        self.catch_up()  # All at once costs less than one by one.
         active = self._store.active(owner)
-        if self._adopt(owner, {execution.id for execution in active}):
+        if self._recovery.recover_in_line(owner, {execution.id for execution in active}):
             active = self._store.active(owner)
         return [self.settle(known) for known in active]
 
@@ -91,16 +90,9 @@ class Settler:
         return found
 
     def catch_up(self) -> None:
-        """Wait until the index says all that has been seen here."""
+        """Wait until the index says all that has been seen here, and what servers left that were killed."""
         self._afterwards.catch_up()
-
-    def _adopt(self, owner: str, active: Collection[str]) -> int:
-        """Note down what stands in line, and was handed over by a server that was killed before it could do that."""
-        waiting = ids_in(self._folder.queue(owner)).difference(active)
-        unknown = waiting - self._store.known(sorted(waiting)) if waiting else waiting
-        found = [one for name in unknown if (one := read_descriptor(self._folder.execution(name))) is not None]
-        mine = [one for one in found if one.owner == owner]
-        return self._store.add_missing(sorted(mine, key=lambda one: one.created_at)) if mine else 0
+        self._recovery.recover_of_killed()
 
     def _note(self, known: Execution, observed: Execution) -> None:
         # The folder says it all; the index follows when there is room again, or the database is back.
@@ -153,11 +145,6 @@ class Settler:
                 said = replace(outcome, reason=answer.failure, detail=answer.failure_detail)
                 return replace(execution, outcome=said)
         return execution
-
-
-def is_id(text: str) -> bool:
-    """Tell whether text could be the id of an execution."""
-    return len(text) == 2 * ID_BYTES and set(text) <= _DIGITS
 
 
 def _apply(execution: Execution, observation: Observation) -> Execution:

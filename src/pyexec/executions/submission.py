@@ -29,8 +29,9 @@ from pyexec.executions.keeping import Autosaving
 from pyexec.executions.launching import Planned, answer_of, launch_of, new_record
 from pyexec.executions.observing import ExecutionObserver
 from pyexec.executions.placing import CODE, foreseen, place, source_bytes
+from pyexec.executions.recovery import ID_BYTES
 from pyexec.executions.requests import CheckedRequest, check_request, check_values
-from pyexec.executions.settling import ID_BYTES, Settler
+from pyexec.executions.settling import Settler
 from pyexec.executions.submitted import Submitted
 from pyexec.executions.ways import Ready, Way
 from pyexec.sandbox.claims import claim, ids_in
@@ -335,9 +336,8 @@ class Submitter:
                 self._store.add(execution)
             keeper = way.wall.launch(launch, held.lock_fd)
         except PyexecError:
-            if execution.request_id is not None:
-                with suppress(RecordsUnavailableError):  # Then it goes when the call is made again.
-                    self._store.forget(execution.owner, execution.id)
+            with suppress(RecordsUnavailableError):  # Then it goes when the call is made again.
+                self._store.forget(execution.owner, execution.id)
             raise
         finally:
             held.release()

@@ -48,6 +48,11 @@ class StateFolder:
         return self.root / "logs"
 
     @property
+    def servers(self) -> Path:
+        """Where servers show that they live."""
+        return self.root / "servers"
+
+    @property
     def interpreters_cache(self) -> Path:
         """Versions of the interpreters seen so far."""
         return self.root / "interpreters.json"

@@ -187,9 +187,9 @@ def test_records_are_made_anew_from_the_folders_in_the_order_of_submission(world
 
     found = lose_the_database(world)
 
-    assert found.retention().recover() == 3
+    assert found.recovery.recover() == 3
     assert found.store.page(OWNER.key, states=None, limit=9)[0] == records
-    assert found.retention().recover() == 0
+    assert found.recovery.recover() == 0
 
 
 def test_what_cannot_be_recovered_keeps_nothing_else_from_being_so(world: World) -> None:
@@ -205,7 +205,7 @@ def test_what_cannot_be_recovered_keeps_nothing_else_from_being_so(world: World)
     (torn / "execution.json").write_text('{"id": "dd')
 
     found = lose_the_database(world)
-    found.retention().recover()
+    found.recovery.recover()
 
     left = {record.id for record in found.store.page(OWNER.key, states=None, limit=9)[0]}
     assert {twin.id, sound.id} <= left
@@ -224,10 +224,10 @@ def test_two_servers_that_recover_together_do_not_get_in_each_others_way(
     def known_before_the_other_server_was_faster(ids: list[str]) -> set[str]:
         answer = known(ids)
         monkeypatch.undo()
-        World(world.place).retention().recover()
+        World(world.place).recovery.recover()
         return answer
 
     monkeypatch.setattr(found.store, "known", known_before_the_other_server_was_faster)
-    found.retention().recover()
+    found.recovery.recover()
 
     assert found.store.page(OWNER.key, states=None, limit=9)[0] == [record]

@@ -8,9 +8,11 @@ from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
 from pyexec.domain.principals import Principal
 from pyexec.environments.orders import Answer, write_answer
 from pyexec.executions.afterwards import Afterwards
+from pyexec.executions.recovery import Recovery
 from pyexec.executions.settling import FOLDER_GONE, Settler
 from pyexec.sandbox.claims import claim
 from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.presence import Presence
 from pyexec.storage.state_folder import StateFolder
 from tests.helpers.databases import Place
 from tests.helpers.records import OWNER, execution
@@ -46,7 +48,8 @@ class World:
         self.of_it.mkdir()
         self.store.add(self.record)
         self.heard = Heard()
-        self.settler = Settler(self.folder, self.store, Afterwards(), self.heard)
+        recovery = Recovery(self.folder, self.store, Presence(self.folder.servers))
+        self.settler = Settler(self.folder, self.store, Afterwards(), recovery, self.heard)
 
     def ends(self, values: Mapping[str, object]) -> None:
         (self.of_it / "outcome.json").write_text(json.dumps(values))

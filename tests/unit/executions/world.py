@@ -7,11 +7,13 @@ from pyexec.domain.executions import Execution, Outcome, State
 from pyexec.domain.limits import ExecutionLimits
 from pyexec.domain.principals import Principal
 from pyexec.executions.afterwards import Afterwards
+from pyexec.executions.recovery import Recovery
 from pyexec.executions.retention import Retention
 from pyexec.executions.settling import Settler
 from pyexec.sandbox.claims import Claim, claim
 from pyexec.scripts.autosaved import AutosavedScripts
 from pyexec.storage.executions import ExecutionStore
+from pyexec.storage.presence import Presence
 from pyexec.storage.state_folder import StateFolder
 from tests.helpers.databases import Place
 from tests.helpers.records import execution, exited
@@ -31,12 +33,13 @@ class World:
         self.database = place.open()
         self.store = ExecutionStore(self.database)
         self.autosaved = AutosavedScripts(self.folder, most=10)
+        self.recovery = Recovery(self.folder, self.store, Presence(self.folder.servers))
         self._number = 0
         self.held: list[Claim] = []
 
     def retention(self, **limits: Any) -> Retention:
-        settler = Settler(self.folder, self.store, Afterwards())
-        return Retention(self.folder, self.store, settler, self.autosaved, ExecutionLimits(**limits))
+        settler = Settler(self.folder, self.store, Afterwards(), self.recovery)
+        return Retention(self.folder, self.store, settler, self.recovery, self.autosaved, ExecutionLimits(**limits))
 
     def add(
         self, state: State = "completed", *, hours_ago: float = 1, size: int = 10, owner: Principal = OWNER
