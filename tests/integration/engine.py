@@ -12,6 +12,7 @@ from typing import Any, Self
 from pyexec.app.principal import local_principal
 from pyexec.app.services import open_services
 from pyexec.domain.executions import Execution, ExecutionRequest, Outcome
+from pyexec.executions.observing import ExecutionObserver
 from pyexec.settings import load_settings
 from pyexec.storage.output import Output
 from pyexec.storage.state_folder import StateFolder
@@ -24,13 +25,13 @@ WAIT_SECONDS = 100.0
 class Engine:
     """The services of one server, in this process."""
 
-    def __init__(self, home: Path, **settings: object) -> None:
+    def __init__(self, home: Path, observer: ExecutionObserver | None = None, /, **settings: object) -> None:
         self.home = home
         self.directory = home.parent / "work"
         self.directory.mkdir(exist_ok=True)
         given = {f"PYEXEC_{name.upper()}": str(value) for name, value in settings.items()}
         self.settings = load_settings(environment(home, given), directory=self.directory)
-        self.services = open_services(self.settings)
+        self.services = open_services(self.settings, observer)
         self.executions = self.services.executions
         self.principal = local_principal()
 

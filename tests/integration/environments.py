@@ -22,6 +22,7 @@ from pyexec.domain.executions import Execution, ExecutionRequest
 from pyexec.environments.orders import Answer
 from pyexec.environments.store import MARKER, EnvironmentStore
 from pyexec.environments.uv import find_uv
+from pyexec.executions.observing import ExecutionObserver
 from tests.helpers.processes import eventually, marked_with, name_of
 from tests.integration.engine import Engine
 
@@ -54,8 +55,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
 class UvEngine(Engine):
     """An engine whose programs are run with uv, unless they say otherwise, and by default in `directory`."""
 
-    def __init__(self, home: Path, **settings: object) -> None:
-        super().__init__(home, **settings)
+    def __init__(self, home: Path, observer: ExecutionObserver | None = None, /, **settings: object) -> None:
+        super().__init__(home, observer, **settings)
         self._others: set[str] = set()
 
     def begin(self) -> None:

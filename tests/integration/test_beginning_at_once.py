@@ -2,18 +2,20 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pyexec.domain.errors import DiskFullError, InterpreterNotFoundError, QueueFullError
-from pyexec.domain.executions import ExecutionRequest, Harness
+from pyexec.domain.errors import DiskFullError, InterpreterNotFoundError, QueueFullError, SessionEndedError
+from pyexec.domain.executions import Execution, ExecutionRequest, Harness
+from pyexec.domain.principals import Principal
 from pyexec.executions import submission
 from pyexec.executions.afterwards import Afterwards
-from pyexec.sandbox.keepers import connect
+from pyexec.sandbox.handover import give_files
+from pyexec.sandbox.keepers import KeeperConnection, connect
 from tests.integration.sandboxes import FOREVER, SETTINGS, SandboxEngine
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
@@ -59,8 +61,58 @@ async def test_a_session_outlives_a_server_that_is_killed_when_it_has_just_asked
     monkeypatch.setattr(submission, "give_files", give_files)
     with pytest.raises(RuntimeError, match="killed"):
         await engine.run("x += 1", session_id="asked")
+    with pytest.raises(RuntimeError, match="killed"):  # Nobody could end this one.
+        await engine.run(FOREVER, session_id="asked", timeout_seconds=0)
     monkeypatch.undo()
     assert await engine.value("x", "asked") == "3"
+
+
+async def test_a_cancellation_that_comes_right_behind_the_request_is_heard(
+    engine: SandboxEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.run("x = 1", session_id="cancelled")
+
+    def give_files_and_cancel(keeper: KeeperConnection, files: Mapping[str, str]) -> None:
+        give_files(keeper, files)
+        keeper.stop("cancel", "It was not meant.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(submission, "give_files", give_files_and_cancel)
+        ended = await engine.run(FOREVER, session_id="cancelled", timeout_seconds=0)
+    assert (ended.state, ended.outcome and ended.outcome.reason) == (
+        "cancelled",
+        "It was not meant. It was interrupted, and its session keeps its variables.",
+    )
+    assert await engine.value("x", "cancelled") == "1"
+
+
+class Heard:
+    """An observer that keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def submitted(self, _principal: Principal, execution: Execution, _request: ExecutionRequest) -> None:
+        self.told.append(("submitted", execution.id))
+
+    def refused(self, _principal: Principal, _request: ExecutionRequest, code: str) -> None:
+        self.told.append(("refused", code))
+
+    def ended(self, execution: Execution) -> None:
+        """It is of no interest here."""
+
+
+async def test_what_is_refused_was_not_submitted_and_what_has_begun_was_by_the_time_that_it_is_noted(
+    engine: SandboxEngine,
+) -> None:
+    heard = Heard()
+    with SandboxEngine(engine.home, heard, **SETTINGS) as observed:
+        ran = [await observed.run("x = 1", session_id="audited") for _ in range(2)]
+        ran.append(await observed.run("import os; os._exit(3)", session_id="audited"))
+        for _ in range(2):
+            with pytest.raises(SessionEndedError):
+                await observed.run("x", session_id="audited")
+    assert heard.told == [*(("submitted", one.id) for one in ran), *[("refused", "session_ended")] * 2]
 
 
 async def test_a_cell_that_runs_is_in_the_list_of_another_server(

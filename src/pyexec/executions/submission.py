@@ -2,7 +2,7 @@
 
 import secrets
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -98,24 +98,20 @@ class Submitter:
         """
         try:
             asked = self._ask_in_session(principal, request)
-            if asked is not None:
-                # Somebody works on it already.
-                return await self._begun(asked, lambda: self._observe_asked(principal, asked, request))
-            submitted = await run_sync(self._submit, principal, request)
-            return submitted if isinstance(submitted, Submitted) else await self._begun(submitted, _nothing)
+            found = asked or await run_sync(self._submit, principal, request)
+            return found if isinstance(found, Submitted) else await self._begun(found, principal, request)
         except DuplicateRequestError:  # The same call, made twice at once: the other one was first.
             return await self.submit(principal, request)
 
     def _submit(self, principal: Principal, request: ExecutionRequest) -> "Submitted | _Asked":
         found = self._submit_unobserved(principal, request)
-        if self._observer is not None:
-            submitted = found if isinstance(found, Submitted) else found.submitted
-            self._observer.submitted(principal, submitted.execution, request)
+        if isinstance(found, Submitted):
+            self._observe(principal, found, request)
         return found
 
-    async def _observe_asked(self, principal: Principal, asked: "_Asked", request: ExecutionRequest) -> None:
+    def _observe(self, principal: Principal, submitted: Submitted, request: ExecutionRequest) -> None:
         if self._observer is not None:
-            await run_sync(self._observer.submitted, principal, asked.submitted.execution, request)
+            self._observer.submitted(principal, submitted.execution, request)
 
     def _submit_unobserved(self, principal: Principal, request: ExecutionRequest) -> "Submitted | _Asked":
         way = self._way(request)
@@ -201,25 +197,38 @@ class Submitter:
             raise
         return _Asked(ready, way, Submitted(execution, keeper, answer))
 
-    async def _begun(self, asked: "_Asked", meanwhile: Callable[[], Awaitable[None]]) -> Submitted:
+    async def _begun(self, asked: "_Asked", principal: Principal, request: ExecutionRequest) -> Submitted:
         """Hear whether a turn that was asked for has begun; where it would have to wait, hand it over."""
         submitted, begun = asked.submitted, False
         silent: KeeperUnavailableError | None = None
         try:
             if submitted.keeper is not None:
-                begun = await has_begun(submitted.keeper, meanwhile)
+                begun = await has_begun(submitted.keeper)
         except KeeperUnavailableError as error:
             silent = error
         except BaseException:
             submitted.close()
             raise
         if begun:
+            if self._observer is not None:  # Its answer is made meanwhile.
+                submitted.do_meanwhile(lambda: self._observe(principal, submitted, request))
             self._note_begun(asked)
             return submitted
         submitted.close()
-        return await run_sync(self._after_all, asked, silent)
+        return await run_sync(self._after_all, asked, silent, principal, request)
 
-    def _after_all(self, asked: "_Asked", silent: KeeperUnavailableError | None) -> Submitted:
+    def _after_all(
+        self,
+        asked: "_Asked",
+        silent: KeeperUnavailableError | None,
+        principal: Principal,
+        request: ExecutionRequest,
+    ) -> Submitted:
+        submitted = self._handed_over_after_all(asked, silent)
+        self._observe(principal, submitted, request)
+        return submitted
+
+    def _handed_over_after_all(self, asked: "_Asked", silent: KeeperUnavailableError | None) -> Submitted:
         ready, way, submitted = asked
         if is_there(ready.folder):  # It has begun, and its keeper was killed then, or is too busy to say so.
             self._note_begun(asked)
@@ -359,10 +368,6 @@ class _Asked(NamedTuple):
     ready: Ready
     way: Way
     submitted: Submitted
-
-
-async def _nothing() -> None:
-    return
 
 
 def may_begin(request: ExecutionRequest) -> bool:

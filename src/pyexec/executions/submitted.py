@@ -1,6 +1,7 @@
 """An execution and what its keeper still says to the process that has submitted it."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -53,13 +54,21 @@ class Submitted:
         self.keeper = keeper
         self.environment = environment
         self.ended: Mapping[str, Any] | None = None
+        self._meanwhile: asyncio.Future[None] | None = None
+
+    def do_meanwhile(self, work: Callable[[], None]) -> None:
+        """Begin something on a thread; it is done to its end, and `noted` waits for it."""
+        self._meanwhile = asyncio.get_running_loop().run_in_executor(None, work)
 
     async def noted(self) -> bool:
-        """Wait until it is written down, where its keeper has told its end before that.
+        """Wait until all is written down, where its keeper has told its end before that.
 
         To be done before anybody is told its id. Its notes say where it could not be, or its session has ended with it.
         Tells whether they do.
         """
+        if self._meanwhile is not None:
+            await asyncio.shield(self._meanwhile)
+            self._meanwhile = None
         if self.keeper is None or not (self.ended or {}).get("noting"):
             return False
         said = await self.keeper.noted()

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 
 import anyio
@@ -14,6 +14,9 @@ from pyexec.sandbox.ports import Launch
 from pyexec_guest import protocol
 
 HANDOVER_SECONDS = 20.0
+BEGIN = b"b"
+"""What a keeper is sent before the orders for a turn that is to begin at once. A session's keeper may be of another
+version than a server: it hangs up on a word that it does not know, so whatever changes what follows changes this."""
 
 
 def hand_over(launcher: Launcher, launch: Launch, lock_fd: int) -> KeeperConnection:
@@ -49,7 +52,7 @@ def give_orders(connection: socket.socket, launch: Launch) -> KeeperConnection:
 
 def orders_to_begin(launch: Launch) -> bytes:
     """Return what a keeper is sent that is to begin a turn at once."""
-    return b"t" + protocol.encode(_orders(launch))
+    return BEGIN + protocol.encode(_orders(launch))
 
 
 def ask_to_begin(
@@ -74,10 +77,8 @@ def give_files(keeper: KeeperConnection, files: Mapping[str, str]) -> None:
     keeper.tell({"files": [*files.items()]})
 
 
-async def has_begun(keeper: KeeperConnection, meanwhile: Callable[[], Awaitable[None]]) -> bool:
+async def has_begun(keeper: KeeperConnection) -> bool:
     """Tell whether a keeper that was asked to begin has; if not, the turn would have to wait, or the keeper is gone.
-
-    Does `meanwhile` first.
 
     Raises:
         StateUnusableError: It could not be noted down, and has been ended.
@@ -86,7 +87,6 @@ async def has_begun(keeper: KeeperConnection, meanwhile: Callable[[], Awaitable[
     try:
         with anyio.fail_after(HANDOVER_SECONDS, shield=True):  # It may run, and then it has to be noted.
             await keeper.all_told()
-            await meanwhile()
             said = await keeper.first()
     except OSError as error:
         raise KeeperUnavailableError(f"The keeper of sandboxes does not answer: {error}.", hint="Try again.") from error

@@ -71,11 +71,11 @@ class SessionDirectory:
         if session is None:
             raise SessionBusyError(f"Session {session_id!r} is just being closed.", hint="Try again.")
         _see_that_it_fits(session, python, environment)
+        found = Found(session, folder)
+        self._remember(found)
         if session.end is not None:
             raise ended_error(session)
         self._see_that_there_is_room(session_id, folder)
-        found = Found(session, folder)
-        self._remember(found)
         return found
 
     def is_chosen(self, owner: str, session_id: str) -> bool:

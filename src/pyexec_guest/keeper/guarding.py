@@ -10,7 +10,7 @@ from typing import Any, cast
 from pyexec_guest import log, protocol
 from pyexec_guest.keeper import turn
 from pyexec_guest.keeper.child import StartError
-from pyexec_guest.keeper.listener import Listener
+from pyexec_guest.keeper.listener import Client, Listener
 from pyexec_guest.keeper.loop import Loop
 from pyexec_guest.keeper.output import OutputPump
 from pyexec_guest.keeper.record import Record
@@ -34,6 +34,7 @@ class Guarding:
         connection: The server's, which hears of everything first.
         loop: Where something that it guards is listened to already.
         events: Where something has been noted already, as it runs.
+        said: Where more than the orders has been read on the connection.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class Guarding:
         *,
         loop: "Loop | None" = None,
         events: "log.EventWriter | None" = None,
+        said: "Orders | None" = None,
     ) -> None:
         self.orders = orders
         self.folder: str = orders["folder"]
@@ -54,13 +56,16 @@ class Guarding:
         self._waits: tuple[str, int] | None = None
         # Before anybody is told that it is guarded: there may be no room.
         self.record = Record(self.folder, has_begun=events is not None)
-        self.listener = Listener(self.loop, self._on_message, connection, self.waits)
+        first = Client(connection, said.decoder if said is not None else None)
+        self.listener = Listener(self.loop, self._on_message, first, self.waits)
         self.started_at: float | None = None
         self._started: dict[str, Any] | None = None
         self.pumps: tuple[OutputPump, OutputPump] | None = None
         # One after the other: who waits for a session takes nobody's place among those who run.
         self._lines = [turn.Queue(folder, entry, slots, self._join) for folder, entry, slots in orders["lines"]]
         self._queue_changed = True
+        for message in said.left if said is not None else ():
+            self._on_message(message)
 
     def run(self) -> None:
         """Do it all; returns when the outcome is written."""
@@ -309,12 +314,16 @@ class Orders:
     Args:
         connection: To it.
         begun: What has arrived already.
+
+    Attributes:
+        decoder: Holds what has arrived of the next frame.
+        left: What has arrived and has not been asked for.
     """
 
     def __init__(self, connection: socket.socket, begun: bytes = b"") -> None:
         self._connection = connection
-        self._decoder = protocol.Decoder(protocol.MAX_FRAME)
-        self._frames = self._decoder.feed(begun)
+        self.decoder = protocol.Decoder(protocol.MAX_FRAME)
+        self.left = self.decoder.feed(begun)
 
     def next(self, timeout: float) -> "dict[str, Any] | None":
         """Return the next frame; None when the server is gone before that.
@@ -322,8 +331,8 @@ class Orders:
         Raises:
             TimeoutError: It says nothing for so long.
         """
-        if not self._frames:
+        if not self.left:
             self._connection.settimeout(timeout)
-        while not self._frames and (data := self._connection.recv(_GULP_BYTES)):
-            self._frames += self._decoder.feed(data)
-        return self._frames.pop(0) if self._frames else None
+        while not self.left and (data := self._connection.recv(_GULP_BYTES)):
+            self.left += self.decoder.feed(data)
+        return self.left.pop(0) if self.left else None

@@ -31,11 +31,11 @@ def ended_frame(told: "dict[str, Any]") -> "bytes | None":
 
 
 class Client:
-    """One connection."""
+    """One connection; `decoder` holds what has arrived of a frame already."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, decoder: "protocol.Decoder | None" = None) -> None:
         self.connection = connection
-        self.decoder = protocol.Decoder()
+        self.decoder = decoder or protocol.Decoder()
 
 
 class Listener:
@@ -45,7 +45,7 @@ class Listener:
         self,
         loop: Loop,
         on_message: "Callable[[dict[str, Any]], None]",
-        first: socket.socket,
+        first: Client,
         waits: "Callable[[], tuple[str, int] | None]" = lambda: None,
     ) -> None:
         self._loop = loop
@@ -57,7 +57,7 @@ class Listener:
         self._next_notice = 0.0
         self._folder = ""
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._add(Client(first))
+        self._add(first)
         loop.add_timer(self._notify_output)
 
     def open(self, folder: str) -> None:

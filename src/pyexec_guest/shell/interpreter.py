@@ -68,6 +68,9 @@ class _History(HistoryManager):
     _i00 = _i = _ii = _iii = ""
 
 
+_History.__name__ = HistoryManager.__name__  # `%config` goes by that.
+
+
 class _Hook(DisplayHook):
     """Takes the value of a cell's last expression. It keeps two values, not all that ever were."""
 

@@ -1,14 +1,18 @@
 """What begins before anything of it is written, and what cannot."""
 
 import os
+import socket
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyexec.sandbox.claims import LOCK, claim
+from pyexec.sandbox.guarding import Orders
 from pyexec.walls.bubblewrap.beginning import UnnotedError, begin, note_down
+from pyexec_guest import protocol
 from pyexec_guest.keeper.turn import hold_place, is_locked, take_place
 from tests.unit.walls.stays import GuestStay, house
 
@@ -21,12 +25,24 @@ def orders(executions: Path, line: Path, **more: Any) -> dict[str, Any]:
         "lines": [(str(line), None, 1)],
         "argv": ["/environment/bin/python"],
         "python_at": 0,
-        "guest": {"code": "1"},
-        "files": [("code/script.py", "1\ud800"), ("execution.json", "{}")],
+        "guest": {"code": "1\ud800"},
+        "code": "code/script.py",
         "room": 0,
         "timeout": 0,
         **more,
     }
+
+
+RECORD = {"execution.json": "{}"}
+
+
+@contextmanager
+def saying(files: dict[str, str] | None) -> Generator[Orders]:
+    """A server that says what is to be in the folder, or is gone before that."""
+    keeper, server = socket.socketpair()
+    with keeper:
+        server.close()
+        yield Orders(keeper, b"" if files is None else protocol.encode({"files": [*files.items()]}))
 
 
 @pytest.fixture
@@ -67,7 +83,7 @@ def test_what_has_begun_stands_in_line_by_the_lock_of_its_keeper(
     begun = begin(orders(tmp_path, line), house(stay), lock)
     assert begun is not None
     asked = stay.asked()
-    assert (asked["code"], asked["last"], asked["op"]) == ("1", False, "run")
+    assert (asked["code"], asked["last"], asked["op"]) == ("1\ud800", False, "run")
     assert not begun.folder.exists()
     [(_line, entry, _slots)] = begun.orders["lines"]
     assert os.path.samefile(line / entry, lock)
@@ -81,7 +97,9 @@ def test_what_goes_on_has_a_folder_with_its_files_and_a_lock_of_its_own(
     at_home = house(stay)
     begun = begin(orders(tmp_path, line), at_home, lock)
     assert begun is not None
-    own = note_down(begun, at_home)
+    with saying(RECORD) as said:
+        assert begun.hear_files(said)
+    own = note_down(begun, at_home, lock)
     assert (begun.folder / "code" / "script.py").read_bytes() == b"1\xed\xa0\x80"
     assert (begun.folder / "execution.json").read_bytes() == b"{}"
     assert is_locked(str(begun.folder / LOCK))
@@ -97,7 +115,7 @@ def test_what_cannot_be_noted_down_is_ended_and_leaves_no_trace(
     assert begun is not None
     begun.folder.touch()
     with pytest.raises(UnnotedError, match="File exists"):
-        note_down(begun, at_home)
+        note_down(begun, at_home, lock)
     assert stay.left == [False]
     assert is_free(line)
 
@@ -125,3 +143,31 @@ def test_nobody_is_asked_where_the_disk_is_nearly_full(tmp_path: Path, line: Pat
 def test_where_there_is_no_place_to_run_the_line_is_free_for_others(tmp_path: Path, line: Path, lock: Path) -> None:
     assert begin(orders(tmp_path, line), house(None), lock) is None
     assert is_free(line)
+
+
+def test_in_the_line_of_its_session_it_holds_the_end_until_it_goes_on(
+    tmp_path: Path, line: Path, lock: Path, stay: GuestStay
+) -> None:
+    at_home = house(stay)
+    begun = begin(orders(tmp_path, line, session={"folder": str(tmp_path)}), at_home, lock)
+    assert begun is not None
+    assert [name for name in os.listdir(line) if not name.startswith(".")] == []
+    assert not is_free(line)
+    with saying(RECORD) as said:
+        begun.hear_files(said)
+    os.close(note_down(begun, at_home, lock))
+    [(_line, entry, _slots)] = begun.orders["lines"]
+    assert os.path.samefile(line / entry, lock)
+    assert not is_free(line)
+    begun.leave_lines()
+    assert is_free(line)
+
+
+def test_one_whose_server_is_gone_before_it_has_said_what_it_is_is_not_wanted(
+    tmp_path: Path, line: Path, lock: Path, stay: GuestStay
+) -> None:
+    begun = begin(orders(tmp_path, line), house(stay), lock)
+    assert begun is not None
+    with saying(None) as said:
+        assert not begun.hear_files(said)
+    assert begun.orders["files"] == [("code/script.py", "1\ud800")]

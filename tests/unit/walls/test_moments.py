@@ -19,7 +19,7 @@ from pyexec.walls.bubblewrap.stays import House
 from pyexec_guest import protocol
 from pyexec_guest.keeper.turn import hold_place, take_place
 from tests.unit.walls.stays import GuestStay, house
-from tests.unit.walls.test_beginning import is_free, orders
+from tests.unit.walls.test_beginning import RECORD, is_free, orders, saying
 
 
 @dataclass
@@ -34,11 +34,12 @@ class Scene:
     server: socket.socket
 
     def ends(self) -> bool:
-        return ends_in_a_moment(self.begun, self.keeper)
+        return ends_in_a_moment(self.begun)
 
     def note(self) -> list[dict[str, Any]]:
         """Have it noted down; return what the server hears."""
-        self.well = note_end(self.begun, self.house, self.keeper)
+        with saying(RECORD) as said:
+            self.well = note_end(self.begun, self.house, self.keeper, said)
         return protocol.Decoder().feed(self.server.recv(2**20))
 
 
@@ -137,11 +138,6 @@ def test_one_whose_guest_goes_on_after_its_last_word_ends_its_session(scene: Sce
     assert turn.broken == "a frame after the terminal one"
 
 
-def test_one_whose_server_has_more_to_say_goes_on(scene: Scene) -> None:
-    scene.server.sendall(protocol.encode({"op": "stop", "mode": "cancel"}))
-    assert not scene.ends()
-
-
 def test_what_cannot_be_written_is_told_after_how_it_has_ended(scene: Scene) -> None:
     scene.begun.folder.with_name(f"{'a' * 32}.packed").touch()
     scene.stay.done()
@@ -156,7 +152,8 @@ def test_a_server_that_is_gone_hinders_nothing(scene: Scene) -> None:
     scene.stay.done()
     assert scene.ends()
     scene.server.close()
-    assert not note_end(scene.begun, scene.house, scene.keeper)
+    with saying(RECORD) as said:
+        assert not note_end(scene.begun, scene.house, scene.keeper, said)
     assert unpacked(scene.begun.folder).exists()
     place = hold_place(str(scene.line), 1)
     assert place is not None

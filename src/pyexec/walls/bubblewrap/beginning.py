@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from pyexec.sandbox.guarding import (
     GuestLink,
     LastPlace,
     Loop,
+    Orders,
     hold_place,
     leave_place,
     note_running,
@@ -32,6 +33,8 @@ from pyexec.walls.bubblewrap.stays import House, Stay
 from pyexec.walls.bubblewrap.turnstile import Ticket
 
 UNNOTED = "an execution in it could not be noted down"
+FILES_SECONDS = 5.0
+"""How long a turn waits for what its server wants to have in its folder, which it says at once unless it is stopped."""
 
 
 class UnnotedError(Exception):
@@ -51,6 +54,8 @@ class Begun:
         events: What has happened.
         started: What is noted of the beginning.
         before: What had been used there by then.
+        last_place: The end of its session's line. It is held, and nobody can come in between, until the turn is over
+            or goes on, and then it stands there.
         left: Whether it has been let go of, or somebody else does that.
     """
 
@@ -62,6 +67,7 @@ class Begun:
     events: EventWriter
     started: dict[str, Any]
     before: Spent | None
+    last_place: LastPlace | None = None
     left: bool = False
 
     @property
@@ -74,6 +80,41 @@ class Begun:
         for folder, entry, _slots in self.orders["lines"]:
             if entry is not None:
                 leave_place(folder, entry)
+        self._let_go_of_place()
+
+    def stand_in_line(self, lock: Path) -> None:
+        """Stand where the place is only held, by the lock of this process.
+
+        Raises:
+            OSError: It cannot.
+        """
+        if self.last_place is not None:
+            folder, _none, slots = self.orders["lines"][0]
+            self.orders["lines"][0] = (folder, self.last_place.take(os.fspath(lock), self.orders["id"]), slots)
+            self._let_go_of_place()
+
+    def hear_files(self, said: Orders) -> bool:
+        """Hear what is to be in its folder: its code, and what its server says besides; tell whether that is there.
+
+        One that is killed just now says nothing.
+        """
+        more: dict[str, Any] | None = None
+        try:
+            more = said.next(FILES_SECONDS)
+        except TimeoutError:
+            more = {}
+        except OSError:
+            pass
+        self.orders["files"] = [
+            (self.orders["code"], self.orders["guest"]["code"] or ""),
+            *(more or {}).get("files", ()),
+        ]
+        return more is not None
+
+    def _let_go_of_place(self) -> None:
+        if self.last_place is not None:
+            self.last_place.close()
+            self.last_place = None
 
     def give_up(self, house: House) -> None:
         """End it, as far as it is not over, because it cannot be noted down, or something else is wrong."""
@@ -107,7 +148,8 @@ def _environment_with(python: str) -> Path:
 def begin(orders: dict[str, Any], house: House, lock: Path) -> Begun | None:
     """Ask a guest for a turn; None where it would have to wait.
 
-    In its lines it stands by this lock, which says that this process lives: it has none of its own yet.
+    In its lines it stands by this lock, which says that this process lives: it has none of its own yet. In that of its
+    session, which nobody else can have just now, it stands when it goes on.
 
     Raises:
         UnnotedError: It cannot stand there.
@@ -115,23 +157,29 @@ def begin(orders: dict[str, Any], house: House, lock: Path) -> Begun | None:
     disk = os.statvfs(os.path.dirname(orders["folder"]))
     if disk.f_bavail * disk.f_frsize < orders["room"]:
         return None  # Its server says it in so many words.
-    with ExitStack() as holding:
-        places: list[LastPlace] = []
+    places: list[LastPlace] = []
+    try:
         for folder, _entry, slots in orders["lines"]:
             place = hold_place(folder, slots)
             if place is None:
                 return None
-            places.append(holding.enter_context(closing(place)))
+            places.append(place)
         begun = _ask(orders, house)
         if begun is not None:
+            if orders.get("session"):
+                begun.last_place = places.pop(0)
             _take(places, begun, house, lock)
         return begun
+    finally:
+        for place in places:
+            place.close()
 
 
 def _take(places: Sequence[LastPlace], begun: Begun, house: House, lock: Path) -> None:
     lines: list[tuple[str, str | None, int]] = begun.orders["lines"]
+    first = len(lines) - len(places)
     try:
-        for number, place in enumerate(places):
+        for number, place in enumerate(places, first):
             folder, _none, slots = lines[number]
             lines[number] = (folder, place.take(os.fspath(lock), begun.orders["id"]), slots)
     except BaseException as error:
@@ -210,14 +258,17 @@ def _begun(orders: dict[str, Any], ticket: Ticket, stay: Stay, request: dict[str
     )
 
 
-def note_down(begun: Begun, house: House) -> int:
+def note_down(begun: Begun, house: House, life: Path) -> int:
     """Make the folder of a turn that goes on, with what its server wants in there; return its lock, which is held.
+
+    In line it stands by the lock of this process, `life`.
 
     Raises:
         UnnotedError: It cannot be made.
     """
     folder, lock = begun.folder, -1
     try:
+        begun.stand_in_line(life)
         folder.mkdir(mode=0o700)
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)

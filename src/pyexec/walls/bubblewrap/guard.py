@@ -18,6 +18,7 @@ from pyexec.sandbox.guarding import (
     Ending,
     Guarding,
     GuestLink,
+    Orders,
     OutputPump,
     StartError,
     exit_of,
@@ -46,10 +47,16 @@ class SandboxGuard(Guarding):
         connection: The server's.
         house: Gives it a sandbox.
         begun: The turn, where the guest has been asked for it already.
+        said: Where more than the orders has been read on the connection.
     """
 
     def __init__(
-        self, orders: dict[str, Any], connection: socket.socket, house: House, begun: Begun | None = None
+        self,
+        orders: dict[str, Any],
+        connection: socket.socket,
+        house: House,
+        begun: Begun | None = None,
+        said: Orders | None = None,
     ) -> None:
         # Before anything else: whoever connects is told where in line it stands.
         self._house = house
@@ -59,7 +66,7 @@ class SandboxGuard(Guarding):
         loop, events = (begun.loop, begun.events) if begun else (None, None)
         self._woken, self._waking = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            super().__init__(orders, connection, loop=loop, events=events)
+            super().__init__(orders, connection, loop=loop, events=events, said=said)
         except BaseException:
             os.close(self._woken)
             os.close(self._waking)

@@ -5,7 +5,7 @@ leaves when it has had nothing to do and nobody to serve for a while. Servers co
 first byte they send says what they want:
 
     k   an execution is to be guarded: with the byte comes its lock, then its orders, as any keeper gets them
-    t   a turn is to begin, if it can at once: then come its orders, and {"files": …} with what else is to be in its
+    b   a turn is to begin, if it can at once: then come its orders, and {"files": …} with what else is to be in its
         folder, which nobody waits for before it has begun; the answer is that of a keeper that guards it, or one
         frame: {"t": "later"} where it would have to wait, {"t": "failed", "why": …} where it cannot be noted down.
         Where it is over in a moment, `ended` says so by `noting`; after it comes {"t": "noted"}, or `failed` as above,
@@ -25,11 +25,11 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from pyexec.domain.errors import PyexecError
 from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.guarding import Loop, Orders, encode
+from pyexec.sandbox.handover import BEGIN
 from pyexec.sandbox.places import SOCKET_NAME, bind_in, may_talk
 from pyexec.storage.packed import Packer
 from pyexec.walls.bubblewrap.beginning import Begun, UnnotedError, begin, note_down
@@ -45,10 +45,10 @@ from pyexec.walls.bubblewrap.turnstile import Turnstile
 
 BACKLOG = 256
 ORDERS_SECONDS = 30.0
-FILES_SECONDS = 5.0
 FIRST_BYTES = 256 * 1024
 IDLE_SECONDS = 120.0
 ENDING = "The keeper of the sandboxes was asked to end."
+UNWANTED = "The server that asked for it was gone before anything of it was noted down."
 LOOK_SECONDS = 5.0
 PAUSE_SECONDS = 0.01
 WAITING = 4
@@ -194,7 +194,7 @@ class Keeper:
         request, rest = words[:1], words[1:]
         if request == b"k" and len(fds) == 1:
             self._guard(connection, fds[0], rest)
-        elif request == b"t":
+        elif request == BEGIN:
             return self._begin(connection, rest)
         elif request == b"s":
             self._answer(connection, rest)
@@ -242,27 +242,27 @@ class Keeper:
                 connection.sendall(encode({"t": "later"}))
                 return False
             try:
-                begun.orders["files"] = _files(orders, said)
-                if ends_in_a_moment(begun, connection):
-                    return note_end(begun, self._house, connection)
+                if ends_in_a_moment(begun):
+                    return note_end(begun, self._house, connection, said)
+                is_wanted = begun.hear_files(said)
             except BaseException:
                 begun.give_up(self._house)
                 raise
-            self._go_on(begun, connection)
+            self._go_on(begun, connection, said, None if is_wanted else UNWANTED)
         except UnnotedError as error:
             connection.sendall(encode({"t": "failed", "why": str(error)}))
         return False
 
-    def _go_on(self, begun: Begun, connection: socket.socket) -> None:
-        """Guard a turn that takes longer.
+    def _go_on(self, begun: Begun, connection: socket.socket, said: Orders, unwanted: str | None) -> None:
+        """Guard a turn that takes longer; end it at once, where there is a reason why it is unwanted.
 
         Raises:
             UnnotedError: It cannot be noted down, and is ended.
         """
-        lock = note_down(begun, self._house)
+        lock = note_down(begun, self._house, self._life)
         try:
             try:
-                guard = SandboxGuard(begun.orders, connection, self._house, begun)
+                guard = SandboxGuard(begun.orders, connection, self._house, begun, said)
             except BaseException as error:
                 begun.give_up(self._house)
                 begun.events.close()
@@ -270,6 +270,8 @@ class Keeper:
                 if isinstance(error, OSError):
                     raise UnnotedError(error.strerror) from error
                 raise
+            if unwanted is not None:
+                guard.end(unwanted)
             self._run(guard)
         finally:
             begun.leave_lines()  # This process lives on, by which it stands there.
@@ -338,18 +340,6 @@ def keep(orders: KeeperOrders, inside_of: InsideOf) -> int:
     with suppress(OSError):
         (orders.folder / SOCKET_NAME).unlink()
     return 0
-
-
-def _files(orders: dict[str, Any], said: Orders) -> list[tuple[str, str]]:
-    """Return what is to be in the folder of a turn that has begun: its code, and what its server says besides.
-
-    Where that is killed just now there is nothing besides: the session goes on, and nobody knows the turn.
-    """
-    try:
-        more = said.next(FILES_SECONDS) or {}
-    except OSError:
-        more = {}
-    return [(orders["code"], orders["guest"]["code"] or ""), *more.get("files", ())]
 
 
 def begin_life(folder: Path) -> Path:

@@ -16,6 +16,7 @@ from pyexec.sandbox.guarding import (
     STARTED,
     STREAMS,
     Ending,
+    Orders,
     encode,
     ended_frame,
     next_in_line,
@@ -33,39 +34,39 @@ MOST_PRINTED = 16 * 1024
 """Who prints more has a folder, where that is read piece by piece."""
 
 
-def ends_in_a_moment(begun: Begun, server: socket.socket) -> bool:
+def ends_in_a_moment(begun: Begun) -> bool:
     """Listen for a moment; tell whether the turn has ended, and as all turns should.
 
-    It has not where its guest has gone, says what needs a folder, or what it must not, or where the server has more to
-    say.
+    It has not where its guest has gone, says what needs a folder, or what it must not. What the server says meanwhile
+    has time until then.
     """
     link, loop = begun.link, begun.loop
     stirred: list[bool] = []
-    watched = (begun.stay.box.sandbox.news, server.fileno())
-    for fd in watched:
-        loop.add_reader(fd, lambda: stirred.append(True))
+    news = begun.stay.box.sandbox.news
+    loop.add_reader(news, lambda: stirred.append(True))
     timeout: float = begun.orders["timeout"] or MOMENT_SECONDS
     loop.run_until(
         lambda: link.ended or link.has_more or not link.is_open or bool(stirred),
         time.monotonic() + min(timeout, MOMENT_SECONDS),
     )
-    for fd in watched:
-        loop.remove_reader(fd)
+    loop.remove_reader(news)
     printed = (readable_bytes(fd) for fd in begun.stay.box.sandbox.output)
     ended = link.ended and not link.has_more and link.is_open and begun.stay.ended_by() is None
     return ended and all(size <= MOST_PRINTED for size in printed)
 
 
-def note_end(begun: Begun, house: House, server: socket.socket) -> bool:
+def note_end(begun: Begun, house: House, server: socket.socket, said: Orders) -> bool:
     """Tell the server of a turn that has ended, then note it down; tell whether that went well.
 
-    The server makes its answer of it meanwhile, and gives that when it hears that all is noted.
+    The server makes its answer of it meanwhile, and gives that when it hears that all is noted. `said` is where it says
+    what else there is to be noted.
     """
     heard, note = False, {"t": "noted", "again": begun.stay.lasts}
     try:
         ended = _end(begun)
         heard = _say(server, _told(ended))
         told = _let_go(begun, house, ended)
+        begun.hear_files(said)
         if told is not None:
             note["told"] = told
         house.packer.pack(begun.folder, _files(begun, ended))
