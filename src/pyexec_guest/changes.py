@@ -52,6 +52,8 @@ class Watch:
 
     def changes(self) -> "list[Change]":
         """Look after it; return what differs, by path."""
+        if self._seen is not None and self._has_same_files(*self._seen):
+            return []
         after, _ = self._look()
         if after == self._before:
             return []
@@ -71,6 +73,15 @@ class Watch:
                 changed < looked_at - SETTLED_NS and os.stat(self._path(folder)).st_mtime_ns == changed
                 for folder, changed in folders.items()
             )
+        except OSError:
+            return False
+
+    def _has_same_files(self, files: "dict[str, _Mark]", folders: "dict[str, int]", looked_at: int) -> bool:
+        """Tell whether nothing has come or gone since, as above, and all files are as they were."""
+        if not self._has_same_entries(folders, looked_at):
+            return False
+        try:
+            return all(_mark(os.lstat(self._path(file))) == mark for file, mark in files.items())
         except OSError:
             return False
 
@@ -110,14 +121,17 @@ class Watch:
                         continue
                     try:
                         if entry.is_file(follow_symlinks=False):
-                            state = entry.stat(follow_symlinks=False)
-                            found[path] = (state.st_size, state.st_mtime_ns, state.st_ino)
+                            found[path] = _mark(entry.stat(follow_symlinks=False))
                         elif entry.is_dir(follow_symlinks=False):
                             folders.append(path)
                     except OSError:
                         continue  # It has gone meanwhile.
         self._seen = found, changed, began
         return found, True
+
+
+def _mark(state: os.stat_result) -> _Mark:
+    return state.st_size, state.st_mtime_ns, state.st_ino
 
 
 def _is_told(name: str) -> bool:
