@@ -136,7 +136,7 @@ class EventWriter:
     """
 
     def __init__(self, folder: "str | None") -> None:
-        self._held = bytearray()
+        self._held: list[dict[str, Any]] = []
         self._fd = -1
         self._size = 0
         self._number = 0
@@ -149,14 +149,15 @@ class EventWriter:
     @property
     def held(self) -> bytes:
         """What would be in the file by now, as long as there is none."""
-        return bytes(self._held)
+        return b"".join(map(_line, self._held))
 
     def open(self, folder: str) -> None:
         """Write into a folder from now on; what is held comes first."""
         self._fd = _append_to(os.path.join(folder, EVENTS))
-        held, self._held = self._held, bytearray()
+        held = self.held
+        self._held = []
         if held:
-            self._write(bytes(held))
+            self._write(held)
 
     def output(self, stream: str, at: int, now: float) -> None:
         """Note that `stream` continues at byte `at`, when that says something new."""
@@ -170,9 +171,12 @@ class EventWriter:
     def note(self, kind: str, now: float, **fields: Any) -> None:
         """Append one entry; a full disk loses it, and nothing else."""
         self._number += 1
-        line = json.dumps({"n": self._number, "t": round(now, 3), "k": kind, **fields}, separators=(",", ":"))
+        entry = {"n": self._number, "t": round(now, 3), "k": kind, **fields}
+        if self._fd < 0:
+            self._held.append(entry)
+            return
         # A line that a full disk cut short must not swallow the one that follows it.
-        self._write((b"\n" if self._torn else b"") + line.encode("ascii") + b"\n")
+        self._write((b"\n" if self._torn else b"") + _line(entry))
 
     def close(self) -> None:
         """Close the file, if there is one."""
@@ -181,15 +185,16 @@ class EventWriter:
             self._fd = -1
 
     def _write(self, data: bytes) -> None:
-        if self._fd < 0:
-            self._held += data
-            return
         try:
             written = os.write(self._fd, data)
         except OSError:
             return
         self._size += written
         self._torn = written < len(data)
+
+
+def _line(entry: "dict[str, Any]") -> bytes:
+    return json.dumps(entry, separators=(",", ":")).encode("ascii") + b"\n"
 
 
 def _write_to(path: str) -> int:

@@ -56,6 +56,7 @@ class GuestLink:
         kept: All that has been written into `frames`, while that is little, and nothing came besides; else None.
         held: What would be in `frames` by now, as long as there is none.
         has_more: Whether the guest has said what only a folder can take.
+        at: How many bytes each stream had had when the latest frame came.
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class GuestLink:
         self._on_end = on_end
         self.broken: str | None = None
         self.exit_code: int | None = None
+        self.at = [0, 0]
         self._room = MAX_FRAMES_BYTES
         self._kept: list[dict[str, Any]] | None = []
         self._kept_room = MAX_KEPT_BYTES
@@ -228,7 +230,8 @@ class GuestLink:
         if what == "file":
             self._take_file(message)
             return
-        self._write({**message, "at": self._positions()})
+        self.at = self._positions()
+        self._write({**message, "at": self.at})
         if self.broken is not None:
             return
         if kind == "done":

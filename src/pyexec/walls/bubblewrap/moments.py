@@ -22,7 +22,6 @@ from pyexec.sandbox.guarding import (
     next_in_line,
     note_ended,
     outcome_of,
-    readable_bytes,
     wake,
 )
 from pyexec.walls.bubblewrap.beginning import UNNOTED, Begun
@@ -50,9 +49,8 @@ def ends_in_a_moment(begun: Begun) -> bool:
         time.monotonic() + min(timeout, MOMENT_SECONDS),
     )
     loop.remove_reader(news)
-    printed = (readable_bytes(fd) for fd in begun.stay.box.sandbox.output)
     ended = link.ended and not link.has_more and link.is_open and begun.stay.ended_by() is None
-    return ended and all(size <= MOST_PRINTED for size in printed)
+    return ended and max(link.at) <= MOST_PRINTED
 
 
 def note_end(begun: Begun, house: House, server: socket.socket, said: Orders) -> bool:
@@ -99,7 +97,11 @@ class _Ended:
 def _end(begun: Begun) -> _Ended:
     box, link = begun.stay.box, begun.link
     ending = Ending(cause="exited", exit_code=link.exit_code)
-    printed = {name: _read(fd) for name, fd in zip(STREAMS, box.sandbox.output, strict=True)}
+    # All of it is in the pipes yet.
+    printed = {
+        name: os.read(fd, MOST_PRINTED) if size else b""
+        for name, fd, size in zip(STREAMS, box.sandbox.output, link.at, strict=True)
+    }
     usage = used_since(box, ending, begun.before)
     sizes = {name: len(data) for name, data in printed.items()}
     outcome = outcome_of(ending, usage, begun.started["started_at"], sizes)
@@ -149,10 +151,6 @@ def _say(server: socket.socket, words: bytes) -> bool:
     except OSError:  # It may have gone meanwhile.
         return False
     return True
-
-
-def _read(fd: int) -> bytes:
-    return os.read(fd, MOST_PRINTED) if readable_bytes(fd) else b""
 
 
 def _as_json(values: dict[str, Any]) -> bytes:

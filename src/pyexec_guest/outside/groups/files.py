@@ -66,10 +66,14 @@ class Kept:
         """Return the number that a file says; 0 where there is no folder."""
         return 0 if self._folder is None else int(self._read(self._folder, name, _NUMBER_BYTES))
 
-    def fields(self, name: str) -> "dict[str, int]":
-        """Return the numbers of a file with a name and a number in each line; it is at most a page long."""
-        text = b"" if self._folder is None else self._read(self._folder, name, _FIELDS_BYTES)
-        return _numbers_in(text.decode("ascii"))
+    def fields(self, name: str, *keys: bytes) -> "tuple[int, ...]":
+        """Return numbers of a file with a name and a number in each line, 0 for those that it has not.
+
+        It is at most a page long.
+        """
+        words = [] if self._folder is None else self._read(self._folder, name, _FIELDS_BYTES).split()
+        found = dict(zip(words[::2], words[1::2], strict=False))
+        return tuple(int(found.get(key, 0)) for key in keys)
 
     def write(self, name: str, value: int) -> None:
         """Write a number, to a file that is not read from here; nowhere where there is no folder.

@@ -77,7 +77,7 @@ class Group:
         user, system = (accounting.number(name) / _NANOSECONDS for name in ("cpuacct.usage_user", "cpuacct.usage_sys"))
         return Spent(
             peak_memory=memory.number("memory.max_usage_in_bytes"),
-            out_of_memory=memory.fields("memory.oom_control").get("oom_kill", 0),
+            out_of_memory=memory.fields("memory.oom_control", b"oom_kill")[0],
             cpu_seconds=user + system or accounting.number("cpuacct.usage") / _NANOSECONDS,
             user_seconds=user,
             system_seconds=system,

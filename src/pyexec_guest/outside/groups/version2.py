@@ -70,14 +70,14 @@ class Group:
 
     def spent(self) -> Spent:
         """See `model.Group`."""
-        out_of_memory = self._kept.fields("memory.events").get("oom_kill", 0)
-        cpu = self._kept.fields("cpu.stat")
+        (out_of_memory,) = self._kept.fields("memory.events", b"oom_kill")
+        together, user, system = self._kept.fields("cpu.stat", b"usage_usec", b"user_usec", b"system_usec")
         return Spent(
             peak_memory=self._highest(out_of_memory=bool(out_of_memory)),
             out_of_memory=out_of_memory,
-            cpu_seconds=cpu.get("usage_usec", 0) / _MICROSECONDS,
-            user_seconds=cpu.get("user_usec", 0) / _MICROSECONDS,
-            system_seconds=cpu.get("system_usec", 0) / _MICROSECONDS,
+            cpu_seconds=together / _MICROSECONDS,
+            user_seconds=user / _MICROSECONDS,
+            system_seconds=system / _MICROSECONDS,
         )
 
     def members(self) -> "list[int]":
@@ -100,7 +100,7 @@ class Group:
 
     def _highest(self, *, out_of_memory: bool) -> int:
         try:
-            return files.number(self._folder, _PEAK)
+            return self._kept.number(_PEAK)
         except OSError:  # Before Linux 5.19: what has been seen, and the limit where that was reached.
             memory = files.number(self._folder, "memory.current")
             self._peak = max(self._peak, memory, self.limits.memory if out_of_memory else 0)
