@@ -16,6 +16,7 @@ from pyexec.executions import submission
 from pyexec.executions.afterwards import Afterwards
 from pyexec.sandbox.handover import give_files
 from pyexec.sandbox.keepers import KeeperConnection, connect
+from tests.helpers.waiting import eventually
 from tests.integration.sandboxes import FOREVER, SETTINGS, SandboxEngine
 
 pytestmark = [pytest.mark.needs_uv, pytest.mark.root]
@@ -231,3 +232,22 @@ async def test_what_waits_in_sessions_counts_among_those_that_may_wait(engine: S
         await strict.stop(running)
         for one in waiting:
             assert (await strict.wait(one)).state == "completed"
+
+
+async def test_a_cell_that_goes_on_gives_way_to_others_until_it_has_ended(engine: SandboxEngine) -> None:
+    running, pid = await engine.begin_one("yielding")
+    yields = yielding(pid)
+    await eventually(lambda: yields.read_text() == "1\n", what="it gives way")
+    await engine.stop(running)
+    assert await engine.value("1 + 1", "yielding") == "2"
+    assert yields.read_text() == "0\n"
+
+
+def yielding(pid: int) -> Path:
+    """Return the file that says whether the control group of a process gives way to others."""
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        _number, controllers, path = line.split(":", 2)
+        top = Path("/sys/fs/cgroup", "cpu" if "cpu" in controllers.split(",") else "")
+        if (found := Path(f"{top}{path}", "cpu.idle")).exists():
+            return found
+    raise AssertionError("this kernel knows nothing of it")

@@ -41,7 +41,7 @@ class Box:
     def spent(self) -> None:
         return None
 
-    def weigh(self, share: float) -> None:
+    def weigh(self, share: float, *, gives_way: bool = False) -> None:
         self.shares.append(share)
 
 

@@ -15,9 +15,14 @@ class Weighed:
 
     def __init__(self) -> None:
         self.share = 1.0
+        self.gives_way = False
+        self.used = 0.0
 
-    def weigh(self, share: float) -> None:
-        self.share = share
+    def weigh(self, share: float, *, gives_way: bool = False) -> None:
+        self.share, self.gives_way = share, gives_way
+
+    def cpu_seconds(self) -> float:
+        return self.used
 
 
 def boxes(count: int) -> tuple[list[Weighed], list[Box]]:
@@ -51,6 +56,40 @@ def test_what_has_just_begun_counts_more_until_it_has_settled() -> None:
             weights.settle("a", new)
             assert [one.share for one in seen] == [0.5, 0.5]
         assert [one.share for one in seen] == [1.0, LEFT_BEHIND]
+
+
+def test_what_has_settled_gives_way_where_all_owners_have_as_many_of_those() -> None:
+    weights, (seen, (first, second, other)) = Weights(), boxes(3)
+    with at_work(weights, "a", first), at_work(weights, "a", second):
+        assert [one.gives_way for one in seen] == [False, False, False]
+        weights.settle("a", first)
+        assert [one.gives_way for one in seen] == [True, False, False]
+        with at_work(weights, "b", other):
+            weights.settle("b", other)
+            assert [one.gives_way for one in seen] == [True, False, True]
+            weights.settle("a", second)
+            assert [one.gives_way for one in seen] == [False, False, False]
+            assert [one.share for one in seen] == [0.5, 0.5, 1.0]
+        assert [one.gives_way for one in seen] == [True, True, False]
+    assert [(one.share, one.gives_way) for one in seen] == [(LEFT_BEHIND, False)] * 3
+
+
+def test_nothing_gives_way_to_what_was_left_behind() -> None:
+    weights, (seen, (working, left)) = Weights(), boxes(2)
+    with at_work(weights, "a", working), at_work(weights, "b", left):
+        pass
+    with at_work(weights, "a", working):
+        weights.settle("a", working)
+        due = weights.look(1000.0)
+        for used, gives_way in ((5.0, False), (5.5, False), (5.51, True), (9.0, False)):
+            seen[1].used = used
+            assert weights.look(due - 0.01) == due
+            due = weights.look(due)
+            assert seen[0].gives_way is gives_way
+        weights.begin("b", left)
+        due = weights.look(due)
+        assert seen[0].gives_way
+        weights.end("b", left)
 
 
 def test_what_a_cell_leaves_running_has_the_least_and_the_others_have_theirs_again() -> None:

@@ -54,6 +54,7 @@ class Box:
         self.reason: str | None = None
         self.on_closed: Callable[[], None] | None = None
         self._share = 1.0
+        self._gives_way = False
         self._closed = False
 
     @property
@@ -77,13 +78,24 @@ class Box:
         if self.group is not None:
             self.group.limit_cpu()
 
-    def weigh(self, share: float) -> None:
-        """Give it this many times, at most 100, the processor time of others where there is not enough for all."""
-        if self.group is None or self._closed or share == self._share:
+    def weigh(self, share: float, *, gives_way: bool = False) -> None:
+        """Give it this many times, at most 100, the processor time of others where there is not enough for all.
+
+        Where it gives way it has as much as all that do, and only what the others leave; or its share, on machines that
+        know nothing of giving way.
+        """
+        if self.group is None or self._closed:
             return
         with suppress(OSError):  # It has just gone; or has as much as the others.
-            self.group.weigh(share)
-            self._share = share
+            if self._gives_way and not gives_way:
+                self.group.give_way(False)
+                self._gives_way, self._share = False, 1.0
+            if not self._gives_way and share != self._share:
+                self.group.weigh(share)
+                self._share = share
+            if gives_way and not self._gives_way:
+                self.group.give_way(True)
+                self._gives_way = True
 
     def usage(self) -> Usage | None:
         """Return what it uses and has used; None where there are no control groups, or it is closed."""
@@ -96,6 +108,12 @@ class Box:
         if self.group is None or self._closed:
             return None
         return self.group.spent()
+
+    def cpu_seconds(self) -> float | None:
+        """Return the processor time it has used up to now; None as above."""
+        if self.group is None or self._closed:
+            return None
+        return self.group.cpu_seconds()
 
     def interrupt(self) -> None:
         """Interrupt what its guest is doing, as Ctrl-C would."""

@@ -161,11 +161,15 @@ class SandboxGuard(Guarding):
             self._house.weights.end(self._ticket.owner, self._stay.box)
 
     def _settle(self, now: float) -> float | None:
-        """See that it has the weight of one that has begun a while ago, when it has; return when that will be."""
+        """See that it has the weight of one that has begun a while ago, when it has, and look after that from then on.
+
+        Returns when there is something to do again.
+        """
+        weights = self._house.weights
         if self._settle_at is not None and now >= self._settle_at and self._stay is not None:
             self._settle_at = None
-            self._house.weights.settle(self._ticket.owner, self._stay.box)
-        return self._settle_at
+            weights.settle(self._ticket.owner, self._stay.box)
+        return self._settle_at or (weights.look(now) if self._weighed else None)
 
     def _run_in(self, stay: Stay) -> dict[str, Any]:
         box, begun = stay.box, self._begun

@@ -1,9 +1,13 @@
 """Processor time by owner: where there is not enough for all, the sandboxes at work of one owner share one share.
 
-What has just begun counts more for a moment: most cells are over by then, and somebody waits for them.
+What has just begun counts more for a moment: most cells are over by then, and somebody waits for them. What has settled
+gives way to all others at once, in place of at the end of its slice of time, where that can be had and is no injustice:
+those that give way all have the same, so their owners must have as many each; and what cells have left behind does not
+give way, so nothing of that may be at work.
 """
 
 import threading
+import weakref
 
 from pyexec.walls.bubblewrap.boxes import Box
 
@@ -14,6 +18,10 @@ BEGINNING = 30.0
 LEFT_BEHIND = 0.02
 """What threads and programs get that a cell has left running in its session, beside cells."""
 
+LOOK_SECONDS = 1.0
+BUSY = 0.05
+"""What was left behind is at work where it takes more than this of one processor."""
+
 
 class Weights:
     """Gives sandboxes their weight while something runs in them. May be used from several threads."""
@@ -23,6 +31,9 @@ class Weights:
         self._at_work: dict[str, list[Box]] = {}
         self._beginning: set[Box] = set()
         self._divided: dict[str, int] = {}  # Among how many the share of an owner is, of those that have settled.
+        self._resting: weakref.WeakKeyDictionary[Box, float | None] = weakref.WeakKeyDictionary()
+        self._looked_at = 0.0
+        self._is_left_busy = False
 
     def begin(self, owner: str, box: Box) -> None:
         """Count a sandbox of an owner as one that is at work, until `end`, and that has just begun, until `settle`.
@@ -33,6 +44,7 @@ class Weights:
             boxes = self._at_work.setdefault(owner, [])
             boxes.append(box)
             self._beginning.add(box)
+            self._resting.pop(box, None)
             self._weigh(box, len(boxes))
 
     def end(self, owner: str, box: Box) -> None:
@@ -40,11 +52,13 @@ class Weights:
         with self._lock:
             boxes = self._at_work[owner]
             boxes.remove(box)
+            had_settled = box not in self._beginning
             self._beginning.discard(box)
+            self._resting[box] = None
             box.weigh(LEFT_BEHIND)
             if not boxes:
                 del self._at_work[owner]
-            if self._divided.get(owner, 0) != len(boxes):
+            if had_settled or self._divided.get(owner, 0) != len(boxes):
                 self._divide(owner)
 
     def settle(self, owner: str, box: Box) -> None:
@@ -53,15 +67,44 @@ class Weights:
             self._beginning.discard(box)
             self._divide(owner)
 
+    def look(self, now: float) -> float:
+        """See what was left behind, where that is due, for who watches over one that has settled.
+
+        `now` and the time of the next look, which is returned, are `time.monotonic`.
+        """
+        with self._lock:
+            if now - self._looked_at >= LOOK_SECONDS:
+                self._is_left_busy = self._takes_time(now - self._looked_at)
+                self._looked_at = now
+                self._see_who_gives_way()
+            return self._looked_at + LOOK_SECONDS
+
+    def _takes_time(self, seconds: float) -> bool:
+        """Tell whether something that was left behind has been at work for so many seconds."""
+        found = False
+        for box, before in list(self._resting.items()):
+            self._resting[box] = after = box.cpu_seconds()
+            found = found or (before is not None and after is not None and after - before > BUSY * seconds)
+        return found
+
     def _divide(self, owner: str) -> None:
         """Give each of an owner's their part of the share of all."""
         boxes = self._at_work.get(owner, [])
-        for box in boxes:
+        for box in self._beginning.intersection(boxes):
             self._weigh(box, len(boxes))
         if boxes:
             self._divided[owner] = len(boxes)
         else:
             self._divided.pop(owner, None)
+        self._see_who_gives_way()
 
-    def _weigh(self, box: Box, parts: int) -> None:
-        box.weigh((BEGINNING if box in self._beginning else 1.0) / parts)
+    def _see_who_gives_way(self) -> None:
+        settled = {owner: set(boxes) - self._beginning for owner, boxes in self._at_work.items()}
+        counts = {len(boxes) for boxes in settled.values() if boxes}
+        gives_way = len(counts) == 1 and not self._is_left_busy
+        for owner, boxes in settled.items():
+            for box in boxes:
+                self._weigh(box, len(self._at_work[owner]), gives_way=gives_way)
+
+    def _weigh(self, box: Box, parts: int, *, gives_way: bool = False) -> None:
+        box.weigh((BEGINNING if box in self._beginning else 1.0) / parts, gives_way=gives_way)

@@ -108,6 +108,20 @@ class Group(Protocol):
         """
         ...
 
+    def give_way(self, yes: bool) -> None:  # noqa: FBT001 - there is nothing else to say
+        """Have it run only where nobody else wants to who does not give way, and be stopped at once then; or no more.
+
+        All that give way have the same. One that does so no more has as much as others: its weight is forgotten.
+
+        Raises:
+            OSError: That cannot be had: before Linux 5.15, or where there are no control groups.
+        """
+        ...
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time it has used up to now."""
+        ...
+
     def usage(self) -> Usage:
         """Return what it uses and has used."""
         ...

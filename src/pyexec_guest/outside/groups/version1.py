@@ -56,6 +56,14 @@ class Group:
         """See `model.Group`."""
         self._cpu.write("cpu.shares", max(_LEAST_SHARES, int(_SHARES * share)))
 
+    def give_way(self, yes: bool) -> None:  # noqa: FBT001 - see `model.Group`
+        """See `model.Group`."""
+        self._cpu.write("cpu.idle", int(yes))
+
+    def cpu_seconds(self) -> float:
+        """See `model.Group`."""
+        return self._accounting.number("cpuacct.usage") / _NANOSECONDS
+
     def usage(self) -> Usage:
         """See `model.Group`."""
         memory = self._folders["memory"]

@@ -53,6 +53,14 @@ class Group:
         """See `model.Group`."""
         self._kept.write("cpu.weight", max(1, int(_WEIGHT * share)))
 
+    def give_way(self, yes: bool) -> None:  # noqa: FBT001 - see `model.Group`
+        """See `model.Group`."""
+        self._kept.write("cpu.idle", int(yes))
+
+    def cpu_seconds(self) -> float:
+        """See `model.Group`."""
+        return self._kept.fields("cpu.stat", b"usage_usec")[0] / _MICROSECONDS
+
     def usage(self) -> Usage:
         """See `model.Group`."""
         out_of_memory = files.fields(self._folder, "memory.events").get("oom_kill", 0)

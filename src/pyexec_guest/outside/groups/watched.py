@@ -56,6 +56,13 @@ class Group:
     def weigh(self, share: float) -> None:
         """See `model.Group`: all have the same."""
 
+    def give_way(self, yes: bool) -> None:  # noqa: FBT001 - see `model.Group`
+        """See `model.Group`: nobody does."""
+
+    def cpu_seconds(self) -> float:
+        """See `model.Group`: nobody gives way, so it does not matter."""
+        return 0.0
+
     def usage(self) -> Usage:
         """See `model.Group`."""
         self.look(forced=True)
