@@ -63,6 +63,7 @@ async def _look_after(services: LazyServices, first_answer: FirstAnswer, *, warm
     await first_answer.given.wait()
     await anyio.sleep(ALONE_SECONDS)
     await run_sync(_import_ahead)
+    load("pyexec.processes.promptness").be_prompt()
     try:
         opened = await services.get()
     except PyexecError as error:

@@ -41,6 +41,7 @@ from pyexec.http.streams import StreamWatch, closed_by_client
 from pyexec.mcp.leaving import Leaving
 from pyexec.mcp.server import OverHttp, build_server
 from pyexec.observability.metrics import Metrics
+from pyexec.processes.promptness import be_prompt
 from pyexec.settings import Settings
 from pyexec.settings.service import require_safe
 from pyexec.storage.ended_users import EndedUsers
@@ -83,6 +84,7 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
             "PYEXEC_WALL is host; over HTTP execute_python runs code in sandboxes only.",
             hint="Leave PYEXEC_WALL out. Tools that run code on this machine are there when named: --toolsets core.",
         )
+    be_prompt()
     listener = listen(chosen.address, "--http")
     host, port = listener.getsockname()[:2]
     url = f"{'https' if chosen.certificate else 'http'}://{Address(host, port)}{MCP_PATH}"

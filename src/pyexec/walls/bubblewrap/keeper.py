@@ -27,6 +27,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pyexec.domain.errors import PyexecError
+from pyexec.processes.promptness import be_prompt
 from pyexec.sandbox.claims import LOCK
 from pyexec.sandbox.guarding import Loop, Orders, encode
 from pyexec.sandbox.handover import BEGIN
@@ -136,6 +137,7 @@ class Keeper:
 
     def _accept(self) -> None:
         """Serve connections, one after the other, until there are others enough who wait for one."""
+        be_prompt()
         while self._begin_serving(connection := self._next()):
             if connection is not None:
                 try:
