@@ -65,7 +65,10 @@ class Streams:
         os.register_at_fork(before=self._flush_own)  # Or both copies would print what is still held back.
 
     def begin(self, stdin: "str | bool | None") -> None:
-        """Begin a turn: `stdin` is the text that may be read; True leaves the descriptor as it is."""
+        """Make ready for a turn: `stdin` is the text that may be read; True leaves the descriptor as it is."""
+        for fd, kept in zip((1, 2), self._kept, strict=True):
+            os.dup2(kept, fd)
+        self._use()
         self._given = stdin is not None and stdin is not False
         if stdin is not True and (stdin or self._next is None):
             self._open_stdin(stdin or "")
@@ -74,10 +77,7 @@ class Streams:
         self._kept_stdin = stdin is True
 
     def get_ready(self) -> None:
-        """Put right, ahead of a turn, what the one before has changed."""
-        for fd, kept in zip((1, 2), self._kept, strict=True):
-            os.dup2(kept, fd)
-        self._use()
+        """Do ahead, between two turns, what the next one takes time for."""
         if not self._kept_stdin:
             os.dup2(self._null, 0)
             self._next = _standard_input()

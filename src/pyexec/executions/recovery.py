@@ -1,6 +1,8 @@
 """Records made anew from the folders, which are the truth, where the index does not have them."""
 
 import math
+import threading
+import time
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +17,9 @@ from pyexec.storage.presence import Presence
 from pyexec.storage.state_folder import StateFolder
 
 ID_BYTES = 16
+PAUSE_SECONDS = 1.0
+"""How long nobody looks again for what the same servers left."""
+
 _DIGITS = frozenset("0123456789abcdef")
 
 
@@ -25,6 +30,9 @@ class Recovery:
         self._folder = folder
         self._store = store
         self._presence = presence
+        self._lock = threading.Lock()
+        self._found: list[Path] = []  # Whom it was last done for, and when.
+        self._done_at = 0.0
 
     def recover(self, *, before: float = math.inf) -> int:
         """Make the records of all that has a folder; return how many there were not.
@@ -47,10 +55,15 @@ class Recovery:
     def recover_of_killed(self) -> None:
         """Do that where a server was killed of late; whoever waits for a list waits for this, or it would lack some."""
         killed = self._presence.killed()
-        if killed:
+        if not killed:
+            return
+        with self._lock:
+            if killed == self._found and time.monotonic() < self._done_at + PAUSE_SECONDS:
+                return
             with suppress(DiskFullError, RecordsUnavailableError):  # The next one tries again.
                 self.recover()
                 self._presence.note(killed)
+                self._found, self._done_at = self._presence.killed(), time.monotonic()
 
     def _add(self, names: Iterable[str], owner: str | None = None) -> int:
         """Make the records of those that have none, as far as their folders tell; of this owner, if any."""

@@ -117,9 +117,16 @@ class Retention:
     def remove(self, owner: str, executions: Iterable[Execution]) -> int:
         """Remove records that have ended, and their folders; return how many there were. Blocks."""
         ids = [execution.id for execution in executions]
-        removed = self._store.remove(owner, ids)
-        for execution_id in ids:
-            packed.remove(self._folder.execution(execution_id))
+        # Folders that were there without a record would be found, and have one again.
+        aside = [packed.set_aside(self._folder.execution(execution_id)) for execution_id in ids]
+        try:
+            removed = self._store.remove(owner, ids)
+        except BaseException:
+            for folder in aside:
+                packed.put_back(folder)
+            raise
+        for folder in aside:
+            packed.remove(folder)
         return removed
 
     def orphans(self, before: float, owner: str | None = None) -> Iterator[Path]:

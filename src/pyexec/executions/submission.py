@@ -15,6 +15,7 @@ from pyexec.domain.errors import (
     PyexecError,
     QueueFullError,
     RecordsUnavailableError,
+    StateUnusableError,
     WallUnavailableError,
 )
 from pyexec.domain.executions import Execution, ExecutionRequest, Harness
@@ -206,6 +207,10 @@ class Submitter:
                 begun = await has_begun(submitted.keeper)
         except KeeperUnavailableError as error:
             silent = error
+        except StateUnusableError:  # It has begun, and had to be ended.
+            submitted.close()
+            await run_sync(self._observe, principal, submitted, request)
+            raise
         except BaseException:
             submitted.close()
             raise
@@ -328,19 +333,19 @@ class Submitter:
     def _start(
         self, execution: Execution, ready: Ready, plan: RunPlan, companions: list[Planned], way: Way
     ) -> KeeperConnection:
-        write_descriptor(ready.folder, execution)
-        if (plan.prepare is None or plan.prepare.only_tools) and (
-            plan.environment is not None or execution.dependencies is not None
-        ):
-            write_answer(ready.folder, answer_of(plan))
         (folder, slots), *others = self._lines_of(ready)
-        held = claim(ready.folder, folder, execution.id)
+        held = claim(ready.folder, folder, execution.id)  # Before it can be found: it would be taken for a lost one.
         lines = (
             Line(folder=folder, entry=held.entry, slots=slots),
             *(Line(folder=one, entry=None, slots=many) for one, many in others),
         )
-        launch = launch_of(ready, plan, way, lines, self._limits, companions=companions)
         try:
+            write_descriptor(ready.folder, execution)
+            if (plan.prepare is None or plan.prepare.only_tools) and (
+                plan.environment is not None or execution.dependencies is not None
+            ):
+                write_answer(ready.folder, answer_of(plan))
+            launch = launch_of(ready, plan, way, lines, self._limits, companions=companions)
             if execution.request_id is not None:  # Whoever makes the same call must find it.
                 self._store.add(execution)
             keeper = way.wall.launch(launch, held.lock_fd)

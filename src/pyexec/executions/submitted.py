@@ -1,6 +1,7 @@
 """An execution and what its keeper still says to the process that has submitted it."""
 
 import asyncio
+import contextvars
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -58,7 +59,8 @@ class Submitted:
 
     def do_meanwhile(self, work: Callable[[], None]) -> None:
         """Begin something on a thread; it is done to its end, and `noted` waits for it."""
-        self._meanwhile = asyncio.get_running_loop().run_in_executor(None, work)
+        # With its context: what is traced belongs to the call.
+        self._meanwhile = asyncio.get_running_loop().run_in_executor(None, contextvars.copy_context().run, work)
 
     async def noted(self) -> bool:
         """Wait until all is written down, where its keeper has told its end before that.

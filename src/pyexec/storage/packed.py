@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 _SUFFIX = ".packed"
 _UNPACKING = ".unpacking"
+_ASIDE = ".removed"
 _SPARE = "spare-"
 _PRIVATE = 0o700
 
@@ -124,7 +125,7 @@ def unpacked(folder: Path) -> Path:
             return folder
         if not folder.exists():  # Else somebody was killed when all was done but the last step.
             _make(folder, files)
-        path.unlink()
+        path.unlink(missing_ok=True)
     return folder
 
 
@@ -158,6 +159,18 @@ def changed_at(folder: Path) -> float:
         return _packed(folder).stat().st_mtime
 
 
+def set_aside(folder: Path) -> Path:
+    """Give a folder that is to be removed, packed or not, a name by which nobody looks for it; return that."""
+    aside = folder.with_name(folder.name + _ASIDE)
+    _rename(folder, aside)
+    return aside
+
+
+def put_back(aside: Path) -> None:
+    """Give one that was set aside the name it had."""
+    _rename(aside, aside.with_name(aside.name.removesuffix(_ASIDE)))
+
+
 def remove(folder: Path) -> None:
     """Remove a folder, packed or not, as far as that can be done."""
     path = _packed(folder)
@@ -173,6 +186,12 @@ def packed_bytes(folder: Path) -> int:
         return _packed(folder).stat().st_size
     except OSError:
         return 0
+
+
+def _rename(folder: Path, to: Path) -> None:
+    for path, new in ((_packed(folder), _packed(to)), (folder, to)):
+        with suppress(OSError):  # It is one of both.
+            path.rename(new)
 
 
 def _packed(folder: Path) -> Path:

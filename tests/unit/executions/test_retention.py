@@ -1,6 +1,7 @@
 import fcntl
 import os
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import anyio
@@ -231,3 +232,30 @@ def test_two_servers_that_recover_together_do_not_get_in_each_others_way(
     found.recovery.recover()
 
     assert found.store.page(OWNER.key, states=None, limit=9)[0] == [record]
+
+
+def test_what_is_just_being_removed_is_not_found_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = world.add("completed")
+    write_descriptor(world.folder.execution(record.id), record)
+    really = world.store.remove
+
+    def remove(owner: str, ids: Iterable[str]) -> int:
+        removed = really(owner, ids)
+        world.recovery.recover()  # Another server has noticed just now that a third one was killed.
+        return removed
+
+    monkeypatch.setattr(world.store, "remove", remove)
+    assert world.retention().remove(OWNER.key, [record]) == 1
+    assert world.left() == []
+
+
+def test_what_cannot_be_removed_is_where_it_was(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = world.add("completed")
+
+    def remove(_owner: str, _ids: Iterable[str]) -> int:
+        raise RecordsUnavailableError("It does not answer.")
+
+    monkeypatch.setattr(world.store, "remove", remove)
+    with pytest.raises(RecordsUnavailableError):
+        world.retention().remove(OWNER.key, [record])
+    assert world.left() == [record]

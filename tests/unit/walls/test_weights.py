@@ -86,10 +86,35 @@ def test_nothing_gives_way_to_what_was_left_behind() -> None:
             assert weights.look(due - 0.01) == due
             due = weights.look(due)
             assert seen[0].gives_way is gives_way
-        weights.begin("b", left)
-        due = weights.look(due)
+
+
+def test_what_was_left_behind_is_seen_in_a_session_that_is_used_all_the_time() -> None:
+    weights, (seen, (working, left, other)) = Weights(), boxes(3)
+    with at_work(weights, "a", working):
+        weights.settle("a", working)
+        due = weights.look(weights.look(1000.0))
         assert seen[0].gives_way
-        weights.end("b", left)
+        for _ in range(3):
+            for box in (left, other):
+                with at_work(weights, "b", box):
+                    pass
+            seen[1].used += 0.04  # Each alone is hardly at work.
+            seen[2].used += 0.04
+            for box in (left, other):
+                with at_work(weights, "b", box):
+                    pass
+            due = weights.look(due)
+            assert not seen[0].gives_way
+
+
+def test_what_is_to_come_to_its_end_gives_way_no_more() -> None:
+    weights, (seen, (first, second)) = Weights(), boxes(2)
+    with at_work(weights, "a", first), at_work(weights, "a", second):
+        for box in (first, second):
+            weights.settle("a", box)
+        weights.hurry("a", first)
+        assert [(one.share, one.gives_way) for one in seen] == [(BEGINNING / 2, False), (0.5, True)]
+    assert [(one.share, one.gives_way) for one in seen] == [(LEFT_BEHIND, False)] * 2
 
 
 def test_what_a_cell_leaves_running_has_the_least_and_the_others_have_theirs_again() -> None:

@@ -274,12 +274,14 @@ def note_down(begun: Begun, house: House, life: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for name, text in begun.orders["files"]:
             _write(folder / name, text)
-    except OSError as error:
+    except BaseException as error:
         if lock >= 0:
             os.close(lock)
         shutil.rmtree(folder, ignore_errors=True)
         begun.give_up(house)
-        raise UnnotedError(error.strerror) from error
+        if isinstance(error, OSError):
+            raise UnnotedError(error.strerror) from error
+        raise
     return lock
 
 

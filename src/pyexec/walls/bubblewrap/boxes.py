@@ -110,10 +110,13 @@ class Box:
         return self.group.spent()
 
     def cpu_seconds(self) -> float | None:
-        """Return the processor time it has used up to now; None as above."""
+        """Return the processor time it has used up to now; None as above, or where it is just being closed."""
         if self.group is None or self._closed:
             return None
-        return self.group.cpu_seconds()
+        try:
+            return self.group.cpu_seconds()
+        except OSError:
+            return None
 
     def interrupt(self) -> None:
         """Interrupt what its guest is doing, as Ctrl-C would."""

@@ -274,6 +274,8 @@ class SandboxGuard(Guarding):
 
     def _escalate(self, stay: Stay, link: GuestLink, ended: list[bool], ending: Ending) -> None:
         """Interrupt, so that what was shown up to then arrives; then kill."""
+        if self._weighed:
+            self._house.weights.hurry(self._ticket.owner, stay.box)
         if not self.stop.kill:
             self._note(signal.SIGINT, ending)
             # The guest repeats it until it has been noticed; one that speaks no more gets the signal.

@@ -64,14 +64,14 @@ class Kept:
 
     def number(self, name: str) -> int:
         """Return the number that a file says; 0 where there is no folder."""
-        return 0 if self._folder is None else int(self._read(self._folder, name, _NUMBER_BYTES))
+        return int(self._read(name, _NUMBER_BYTES) or 0)
 
     def fields(self, name: str, *keys: bytes) -> "tuple[int, ...]":
         """Return numbers of a file with a name and a number in each line, 0 for those that it has not.
 
         It is at most a page long.
         """
-        words = [] if self._folder is None else self._read(self._folder, name, _FIELDS_BYTES).split()
+        words = self._read(name, _FIELDS_BYTES).split()
         found = dict(zip(words[::2], words[1::2], strict=False))
         return tuple(int(found.get(key, 0)) for key in keys)
 
@@ -81,8 +81,8 @@ class Kept:
         Raises:
             OSError: The kernel refuses.
         """
-        if self._folder is not None:
-            with self._lock:
+        with self._lock:
+            if self._folder is not None:
                 os.pwrite(self._opened(self._folder, name, os.O_WRONLY), str(value).encode("ascii"), 0)
 
     def close(self) -> None:
@@ -93,9 +93,9 @@ class Kept:
                 os.close(fd)
             self._open.clear()
 
-    def _read(self, folder: str, name: str, most: int) -> bytes:
+    def _read(self, name: str, most: int) -> bytes:
         with self._lock:
-            return os.pread(self._opened(folder, name, os.O_RDONLY), most, 0)
+            return b"" if self._folder is None else os.pread(self._opened(self._folder, name, os.O_RDONLY), most, 0)
 
     def _opened(self, folder: str, name: str, how: int) -> int:
         fd = self._open.get(name)
