@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 from pyexec.app.authorization import open_authorization
 from pyexec.app.identity import Identities, with_authorization, without_authorization
 from pyexec.app.lazy import LazyServices
-from pyexec.app.loading import nothing_collected
+from pyexec.app.loading import load, nothing_collected
 from pyexec.app.observing import audit_log, observers, open_traces
 from pyexec.app.warming import warm_sandboxes
 from pyexec.domain.errors import InvalidArgumentError, PyexecError
@@ -41,7 +41,6 @@ from pyexec.http.streams import StreamWatch, closed_by_client
 from pyexec.mcp.leaving import Leaving
 from pyexec.mcp.server import OverHttp, build_server
 from pyexec.observability.metrics import Metrics
-from pyexec.processes.promptness import be_prompt
 from pyexec.settings import Settings
 from pyexec.settings.service import require_safe
 from pyexec.storage.ended_users import EndedUsers
@@ -84,7 +83,6 @@ async def serve_http(settings: Settings, announce: Callable[[str], None]) -> Non
             "PYEXEC_WALL is host; over HTTP execute_python runs code in sandboxes only.",
             hint="Leave PYEXEC_WALL out. Tools that run code on this machine are there when named: --toolsets core.",
         )
-    be_prompt()
     listener = listen(chosen.address, "--http")
     host, port = listener.getsockname()[:2]
     url = f"{'https' if chosen.certificate else 'http'}://{Address(host, port)}{MCP_PATH}"
@@ -231,6 +229,7 @@ async def _look_after(settings: Settings, services: LazyServices) -> None:
         except PyexecError as error:
             _log.warning("not ready yet: %s", error.sentence())
             await anyio.sleep(RETRY_SECONDS)
+    load("pyexec.processes.promptness").be_prompt()
     async with anyio.create_task_group() as sweepers:
         sweepers.start_soon(opened.retention.sweep_forever)
         sweepers.start_soon(opened.environments.sweep_forever)
